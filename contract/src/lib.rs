@@ -1,0 +1,19 @@
+//! What an MCP server declares: read strictly, digested exactly, compared.
+//!
+//! Everything here is a pure function of bytes. The flow is one way: the text that a server sent
+//! ([`json`]) becomes a [`definition::Definition`] with its [`digest::Digest`], definitions make a
+//! [`surface::Surface`], and two surfaces make a list of [`diff::Change`]s.
+//!
+//! Invariant: no I/O, no clock, no randomness, no async, and no typed `Tool` that drops a member.
+#![warn(missing_docs)]
+
+pub mod canonical;
+pub mod change;
+pub mod contract_hash;
+pub mod definition;
+pub mod diff;
+pub mod digest;
+pub mod identity;
+pub mod json;
+pub mod outcome;
+pub mod surface;

@@ -1,0 +1,16 @@
+//! The crate's tests from outside, one module by subject.
+
+mod canonical;
+mod contract_hash;
+mod corpus;
+mod definition;
+mod depth;
+mod diff;
+mod digest;
+mod golden;
+mod identity;
+mod json;
+mod properties;
+mod shared;
+mod surface;
+mod vocabulary;

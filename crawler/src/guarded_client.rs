@@ -1,0 +1,302 @@
+//! The only way out: an HTTP client that refuses private and reserved addresses.
+//!
+//! A URL is judged before the request (scheme, user info, port, and the address when it is written as one, since the
+//! resolver is never asked about those); a name is resolved once a connection, every answer is judged, and the connection
+//! goes to exactly these addresses; the address that answered is judged once more. Redirects are not followed: the answer
+//! comes back as it is.
+//!
+//! Invariant: no byte is sent to an address that [`crate::address`] refuses, however the URL or the name service spells it.
+
+use std::error::Error as StdError;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use mcpindex::wire::http::{HttpClient, HttpError};
+use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue};
+use url::{Host, Url};
+
+use crate::address::{AddressRules, Network, Verdict};
+
+/// How the crawler names itself to servers.
+pub const USER_AGENT: &str = concat!(
+    "mcpindex-crawler/",
+    env!("CARGO_PKG_VERSION"),
+    " (+",
+    env!("CARGO_PKG_REPOSITORY"),
+    ")"
+);
+
+/// For the name, the connection and the TLS handshake together.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// For the name alone.
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// From the request to the head of the answer.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
+/// Addresses of one name; whoever has more is refused.
+const MAX_ADDRESSES: usize = 16;
+
+/// Ports from 1024 on that belong to services which take what an HTTP request says for commands, or guard nothing else.
+const SERVICE_PORTS: [u16; 41] = [
+    1080, 1433, 1434, 1521, 1723, 2049, 2181, 2375, 2376, 2379, 2380, 3128, 3306, 3389, 4369, 5432, 5433,
+    5672, 5900, 5984, 5985, 5986, 6000, 6379, 6380, 6443, 6667, 6697, 7001, 9042, 9092, 9100, 9200, 9300,
+    10250, 10255, 11211, 27017, 27018, 27019, 50070,
+];
+
+/// Turns a host name into addresses. A parameter, so that tests can be a hostile name service.
+pub trait Resolver: Send + Sync + 'static {
+    /// The addresses of `host`, in the order to try them.
+    fn resolve(&self, host: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>>;
+}
+
+/// The machine's own name service.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemResolver;
+
+impl Resolver for SystemResolver {
+    fn resolve(&self, host: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
+        let host = host.to_owned();
+        async move {
+            let found = tokio::net::lookup_host((host.as_str(), 0)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        }
+        .boxed()
+    }
+}
+
+/// The guarded client.
+pub struct GuardedClient {
+    rules: Arc<AddressRules>,
+    allow_http: bool,
+    secure: reqwest::Client,
+    plain: reqwest::Client,
+}
+
+impl GuardedClient {
+    /// A client that also admits these networks (`10.1.0.0/16`), and `http:` where `allow_http` or the address is in one of
+    /// them. The process must have installed a rustls crypto provider. Errors are one line.
+    pub fn new(allow_networks: &[String], allow_http: bool) -> Result<GuardedClient, String> {
+        GuardedClient::with_resolver(allow_networks, allow_http, Arc::new(SystemResolver))
+    }
+
+    /// The same, with another name service.
+    pub fn with_resolver(
+        allow_networks: &[String],
+        allow_http: bool,
+        resolver: Arc<dyn Resolver>,
+    ) -> Result<GuardedClient, String> {
+        let networks: Result<Vec<Network>, _> = allow_networks.iter().map(|text| text.parse()).collect();
+        let rules = Arc::new(AddressRules::new(networks.map_err(|error| error.to_string())?));
+        let client = |public: bool| {
+            build(JudgedResolver {
+                resolver: Arc::clone(&resolver),
+                rules: Arc::clone(&rules),
+                public,
+            })
+        };
+        Ok(GuardedClient {
+            secure: client(true)?,
+            plain: client(allow_http)?,
+            rules,
+            allow_http,
+        })
+    }
+
+    /// Judges a URL as far as that goes without asking the name service.
+    pub fn check(&self, url: &Url) -> Result<(), HttpError> {
+        let plain = match url.scheme() {
+            "https" => false,
+            "http" => true,
+            other => return Err(blocked(format!("scheme `{other}`: only https is contacted"))),
+        };
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(blocked("a user name or password in the URL"));
+        }
+        match url.host() {
+            Some(Host::Ipv4(address)) => self.check_address(address.into(), plain)?,
+            Some(Host::Ipv6(address)) => self.check_address(address.into(), plain)?,
+            Some(Host::Domain(_)) => {}
+            None => return Err(blocked("no host in the URL")),
+        }
+        match url.port_or_known_default() {
+            Some(443 | 80) => Ok(()),
+            Some(port) if port >= 1024 && !SERVICE_PORTS.contains(&port) => Ok(()),
+            port => Err(blocked(format!("port {}", port.unwrap_or_default()))),
+        }
+    }
+
+    fn check_address(&self, address: IpAddr, plain: bool) -> Result<(), HttpError> {
+        judge(&self.rules, address, !plain || self.allow_http).map_err(blocked)
+    }
+
+    async fn send_checked(&self, request: reqwest::Request) -> Result<reqwest::Response, HttpError> {
+        self.check(request.url())?;
+        let plain = request.url().scheme() == "http";
+        let client = if plain { &self.plain } else { &self.secure };
+        let response = tokio::time::timeout(HEAD_TIMEOUT, client.execute(request))
+            .await
+            .map_err(|_| HttpError::TimedOut)?
+            .map_err(|error| translate(&error))?;
+        // Resolver and connector should have seen to this; the socket has the last word.
+        if let Some(peer) = response.remote_addr() {
+            self.check_address(peer.ip(), plain)?;
+        }
+        Ok(response)
+    }
+}
+
+impl HttpClient for GuardedClient {
+    fn send(&self, request: reqwest::Request) -> BoxFuture<'_, Result<reqwest::Response, HttpError>> {
+        self.send_checked(request).boxed()
+    }
+}
+
+/// The rule that refuses this address, if any. `public` says whether public addresses may be contacted at all, which over
+/// plain `http:` they may not by default.
+fn judge(rules: &AddressRules, address: IpAddr, public: bool) -> Result<(), String> {
+    match rules.judge(address) {
+        Verdict::Allowed => Ok(()),
+        Verdict::Public if public => Ok(()),
+        Verdict::Public => Err("http outside the allowed networks: only https is contacted".to_owned()),
+        Verdict::Blocked(rule) => Err(rule),
+    }
+}
+
+fn blocked(rule: impl Into<String>) -> HttpError {
+    HttpError::Blocked { rule: rule.into() }
+}
+
+fn build(resolver: JudgedResolver) -> Result<reqwest::Client, String> {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        return Err("no TLS provider is installed in this process".to_owned());
+    }
+    let mut headers = HeaderMap::new();
+    // A body that arrives compressed could grow without bound; what is sent compressed nevertheless stays unread.
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    reqwest::Client::builder()
+        .user_agent(USER_AGENT)
+        .default_headers(headers)
+        .no_gzip()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_max_idle_per_host(1)
+        .pool_idle_timeout(Duration::from_secs(10))
+        .dns_resolver(resolver)
+        .build()
+        .map_err(|error| format!("the HTTP client can't be made: {}", innermost(&error)))
+}
+
+/// Answers only with addresses that may be contacted: one that may not refuses the whole name, since a name that leads to a
+/// good and to a bad address is either an attack or a mistake.
+struct JudgedResolver {
+    resolver: Arc<dyn Resolver>,
+    rules: Arc<AddressRules>,
+    public: bool,
+}
+
+/// Why a name gave no address to connect to.
+#[derive(Debug, thiserror::Error)]
+enum ResolveError {
+    #[error("{0}")]
+    Blocked(String),
+    #[error("the name service did not answer in time")]
+    TimedOut,
+    #[error("the name has no address")]
+    NoAddress,
+    #[error("the name can't be resolved: {0}")]
+    Failed(io::Error),
+}
+
+impl reqwest::dns::Resolve for JudgedResolver {
+    fn resolve(&self, name: reqwest::dns::Name) -> reqwest::dns::Resolving {
+        let answer = self.resolver.resolve(name.as_str());
+        let (rules, public) = (Arc::clone(&self.rules), self.public);
+        async move {
+            let addresses = judged_answer(answer, &rules, public).await?;
+            let sockets = addresses.into_iter().map(|address| SocketAddr::new(address, 0));
+            Ok(Box::new(sockets) as reqwest::dns::Addrs)
+        }
+        .boxed()
+    }
+}
+
+async fn judged_answer(
+    answer: BoxFuture<'static, io::Result<Vec<IpAddr>>>,
+    rules: &AddressRules,
+    public: bool,
+) -> Result<Vec<IpAddr>, ResolveError> {
+    let addresses = tokio::time::timeout(RESOLVE_TIMEOUT, answer)
+        .await
+        .map_err(|_| ResolveError::TimedOut)?
+        .map_err(ResolveError::Failed)?;
+    if addresses.is_empty() {
+        return Err(ResolveError::NoAddress);
+    }
+    if addresses.len() > MAX_ADDRESSES {
+        return Err(ResolveError::Blocked(format!(
+            "a name with more than {MAX_ADDRESSES} addresses"
+        )));
+    }
+    for address in &addresses {
+        judge(rules, *address, public).map_err(ResolveError::Blocked)?;
+    }
+    Ok(addresses)
+}
+
+/// What a failed request means, from the innermost cause that says something.
+fn translate(error: &reqwest::Error) -> HttpError {
+    let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
+    while let Some(current) = cause {
+        if let Some(resolve) = current.downcast_ref::<ResolveError>() {
+            return match resolve {
+                ResolveError::Blocked(rule) => blocked(rule.as_str()),
+                ResolveError::TimedOut => HttpError::TimedOut,
+                other => HttpError::Unreachable {
+                    reason: other.to_string(),
+                },
+            };
+        }
+        if let Some(tls) = current.downcast_ref::<rustls::Error>() {
+            return match tls {
+                rustls::Error::InvalidCertificate(reason) => HttpError::Tls {
+                    reason: reason.to_string(),
+                },
+                rustls::Error::NoCertificatesPresented => HttpError::Tls {
+                    reason: tls.to_string(),
+                },
+                other => HttpError::Unreachable {
+                    reason: format!("TLS failed: {other}"),
+                },
+            };
+        }
+        cause = next_cause(current);
+    }
+    if error.is_timeout() {
+        return HttpError::TimedOut;
+    }
+    HttpError::Unreachable {
+        reason: innermost(error),
+    }
+}
+
+/// The cause below. An `io::Error` that wraps an error skips it in `source`, and the wrapped one is the one that matters.
+fn next_cause<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(inner) => Some(inner),
+        None => error.source(),
+    }
+}
+
+/// The words of the last cause: the outer ones repeat the URL and say no more than that it failed.
+fn innermost(error: &(dyn StdError + 'static)) -> String {
+    let mut last = error;
+    while let Some(cause) = next_cause(last) {
+        last = cause;
+    }
+    last.to_string()
+}

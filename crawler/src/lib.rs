@@ -1,0 +1,23 @@
+//! Looks at MCP servers again and again, and records what each declared.
+//!
+//! A target says how to reach a server ([`target`]); a package becomes something to start in [`package`]; a remote server is
+//! reached through [`guarded_client`] alone; [`worker`] claims due targets, looks, and writes through `store`.
+//!
+//! Invariant: no outgoing HTTP but through the guarded client, no package run that nobody asked for, and no failed look that
+//! passes for an empty one.
+
+pub mod address;
+pub mod backfill;
+pub mod error;
+pub mod event;
+pub mod guarded_client;
+mod look;
+pub mod package;
+mod schedule;
+pub mod settings;
+pub mod sources;
+pub mod target;
+pub mod version;
+pub mod worker;
+
+pub use error::CrawlError;

@@ -1,0 +1,317 @@
+//! One look at one target: how it is reached, what it declared, or why that could not be determined.
+//!
+//! Invariant: a look writes nothing to the database and always ends in an observation; every failure on the way is an
+//! outcome.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use mcpindex::clock::Clock;
+use mcpindex::inspect::{Inspection, inspect_http, inspect_stdio};
+use mcpindex::visible::visible_within;
+use mcpindex::wire::http::Endpoint;
+use mcpindex::wire::limits::Limits;
+use mcpindex::wire::stdio::Launch;
+use mcpindex_contract::identity::Registry;
+use mcpindex_contract::outcome::Outcome;
+use mcpindex_contract::surface::{Listing, MemberKind, Surface};
+use mcpindex_store::observations::{Artifact, NewObservation};
+use mcpindex_store::targets::Target;
+use tokio::sync::Mutex;
+
+use crate::guarded_client::GuardedClient;
+use crate::package::{self, Installed, PackageError, PackageName, PublishedVersion};
+use crate::schedule::may_pass;
+use crate::target::Reach;
+use crate::version::sort_key;
+
+/// Characters of a detail line.
+const MAX_DETAIL: usize = 500;
+/// Seconds for which a package's list of versions is taken as known: a backfill asks for it at each version.
+const VERSIONS_KNOWN_FOR: i64 = 300;
+
+/// What one look came to.
+pub(crate) struct Look {
+    pub(crate) observation: NewObservation,
+    /// Whether it failed for a reason that may pass.
+    pub(crate) passing: bool,
+}
+
+/// What every look needs.
+pub(crate) struct Looker {
+    http: GuardedClient,
+    cache: PathBuf,
+    run_packages: bool,
+    limits: Limits,
+    versions: Mutex<HashMap<String, (i64, Vec<PublishedVersion>)>>,
+}
+
+impl Looker {
+    pub(crate) fn new(http: GuardedClient, cache: PathBuf, run_packages: bool, limits: Limits) -> Looker {
+        Looker {
+            http,
+            cache,
+            run_packages,
+            limits,
+            versions: Mutex::default(),
+        }
+    }
+
+    /// Looks at one target.
+    pub(crate) async fn look(&self, target: &Target, clock: &dyn Clock) -> Look {
+        let seen = match Reach::from_json(&target.launch) {
+            Err(error) => Seen::failed(
+                Outcome::Interrupted,
+                &format!("the stored target can't be read: {error}"),
+            ),
+            Ok(Reach::Url(url)) => self.look_at_url(&url).await,
+            Ok(_) if !self.may_run(target) => Seen::failed(
+                Outcome::SandboxUnavailable,
+                "there is no sandbox yet, and only what was asked for at the shell runs without one: set `[crawl] \
+                 run_packages = true` to run what lists name too",
+            ),
+            Ok(Reach::Command(argv)) => look_at_command(argv, &self.limits).await,
+            Ok(reach @ Reach::Package { .. }) => self.look_at_package(target, &reach, clock).await,
+        };
+        seen.without_path(&self.cache).at(target, clock.unix_seconds())
+    }
+
+    /// Until there is a sandbox, code of others runs only where a person asked for exactly it, or allowed it all.
+    fn may_run(&self, target: &Target) -> bool {
+        self.run_packages || matches!(target.source.as_str(), "shell" | "starter")
+    }
+
+    async fn look_at_url(&self, url: &str) -> Seen {
+        let url = match url.parse() {
+            Ok(url) => url,
+            Err(error) => {
+                return Seen::failed(
+                    Outcome::Interrupted,
+                    &format!("the stored URL can't be read: {error}"),
+                );
+            }
+        };
+        let endpoint = Endpoint {
+            url,
+            headers: Vec::new(),
+        };
+        Seen::inspected(inspect_http(&self.http, &endpoint, &self.limits).await)
+    }
+
+    async fn look_at_package(&self, target: &Target, reach: &Reach, clock: &dyn Clock) -> Seen {
+        let (Some(package), Reach::Package { args, .. }) = (reach.package(), reach) else {
+            return Seen::failed(
+                Outcome::Interrupted,
+                "the stored target names an unknown package registry",
+            );
+        };
+        let obtained = self.obtain(&package, target.version.as_deref(), clock).await;
+        let Installed {
+            artifact,
+            mut launch,
+            has_install_script,
+        } = match obtained {
+            Ok(installed) => installed,
+            Err((error, known)) => return Seen::not_obtained(&error, known),
+        };
+        launch.args.extend_from_slice(args);
+        let mut seen = Seen::inspected(inspect_stdio(&launch, &self.limits).await);
+        if seen.outcome == Outcome::NeedsInstallScript && !has_install_script {
+            seen.outcome = Outcome::Crashed;
+        }
+        seen.artifact = Some(artifact);
+        seen
+    }
+
+    /// Installs the version asked for, or the newest that is no pre-release (the newest at all where there is no other).
+    /// A failure comes with what was known of the version until then.
+    async fn obtain(
+        &self,
+        package: &PackageName,
+        version: Option<&str>,
+        clock: &dyn Clock,
+    ) -> Result<Installed, (PackageError, Option<Artifact>)> {
+        // A named version is tried even when the list of versions can't be had: it only adds the publication time.
+        let published = match (self.published(package, clock).await, version) {
+            (Ok(published), _) => published,
+            (Err(_), Some(_)) => Vec::new(),
+            (Err(error), None) => return Err((error, None)),
+        };
+        let newest = || {
+            let release = published.iter().rev().find(|one| !one.prerelease);
+            release.or(published.last()).map(|one| one.version.as_str())
+        };
+        let Some(version) = version.or_else(newest) else {
+            let error = PackageError::NotFound {
+                registry: package.registry.name(),
+                name: package.name.clone(),
+            };
+            return Err((error, None));
+        };
+        let published_at = published
+            .iter()
+            .find(|one| one.version == version)
+            .and_then(|one| one.published_at);
+        let known = Artifact {
+            version: version.to_owned(),
+            published_at,
+            ..Artifact::default()
+        };
+        let mut installed = package::install(package, version, &self.cache)
+            .await
+            .map_err(|error| (error, Some(known)))?;
+        installed.artifact.published_at = installed.artifact.published_at.or(published_at);
+        Ok(installed)
+    }
+
+    async fn published(
+        &self,
+        package: &PackageName,
+        clock: &dyn Clock,
+    ) -> Result<Vec<PublishedVersion>, PackageError> {
+        let now = clock.unix_seconds();
+        let key = format!(
+            "{} {} {:?}",
+            package.registry.name(),
+            package.name,
+            package.alternative
+        );
+        if let Some((at, versions)) = self.versions.lock().await.get(&key)
+            && now - at < VERSIONS_KNOWN_FOR
+        {
+            return Ok(versions.clone());
+        }
+        let versions = package::versions(package).await?;
+        let mut known = self.versions.lock().await;
+        known.retain(|_, (at, _)| now - *at < VERSIONS_KNOWN_FOR);
+        known.insert(key, (now, versions.clone()));
+        Ok(versions)
+    }
+}
+
+async fn look_at_command(argv: Vec<String>, limits: &Limits) -> Seen {
+    let mut argv = argv.into_iter();
+    let Some(program) = argv.next() else {
+        return Seen::failed(Outcome::Interrupted, "the stored command is empty");
+    };
+    let launch = Launch {
+        program,
+        args: argv.collect(),
+        env: Vec::new(),
+        cwd: None,
+    };
+    Seen::inspected(inspect_stdio(&launch, limits).await)
+}
+
+/// The look that our own side cut off.
+pub(crate) fn interrupted(target: &Target, problem: &str, now: i64) -> Look {
+    let mut seen = Seen::failed(Outcome::Interrupted, problem);
+    seen.passing = true;
+    seen.at(target, now)
+}
+
+/// What was seen, before it is an observation of a target.
+struct Seen {
+    outcome: Outcome,
+    passing: bool,
+    /// Not yet safe to show, nor bounded.
+    detail: Option<String>,
+    artifact: Option<Artifact>,
+    surface: Option<Surface>,
+}
+
+impl Seen {
+    /// A failure before there was anything to inspect, which stays one until somebody changes something.
+    fn failed(outcome: Outcome, problem: &str) -> Seen {
+        Seen {
+            outcome,
+            passing: false,
+            detail: Some(problem.to_owned()),
+            artifact: None,
+            surface: None,
+        }
+    }
+
+    fn not_obtained(error: &PackageError, known: Option<Artifact>) -> Seen {
+        let outcome = error.outcome();
+        Seen {
+            passing: error.is_transient() || may_pass(outcome),
+            artifact: known,
+            ..Seen::failed(outcome, &error.to_string())
+        }
+    }
+
+    fn inspected(inspection: Inspection) -> Seen {
+        let outcome = inspection.outcome();
+        let (detail, surface) = match inspection.result {
+            Ok(surface) => {
+                let odd: Vec<String> = unlisted(&surface).chain(inspection.notes).collect();
+                ((!odd.is_empty()).then(|| odd.join("; ")), Some(surface))
+            }
+            Err(failure) => (Some(failure.reason), None),
+        };
+        Seen {
+            outcome,
+            passing: may_pass(outcome),
+            detail,
+            artifact: None,
+            surface,
+        }
+    }
+
+    /// Servers name their own files in their last words; where this machine keeps them is nobody's business.
+    fn without_path(mut self, cache: &Path) -> Seen {
+        if let (Some(detail), Some(cache)) = (&mut self.detail, cache.to_str()) {
+            *detail = detail.replace(cache, "<cache>");
+        }
+        self
+    }
+
+    fn at(self, target: &Target, now: i64) -> Look {
+        // A look that failed before the package was there still was a look at the version that was asked for.
+        let artifact = self.artifact.or_else(|| {
+            target.version.clone().map(|version| Artifact {
+                version,
+                ..Artifact::default()
+            })
+        });
+        let version_key = match (&artifact, registry_of(&target.identity)) {
+            (Some(artifact), Some(registry)) => sort_key(registry, &artifact.version),
+            _ => None,
+        };
+        let is_remote = matches!(Reach::from_json(&target.launch), Ok(Reach::Url(_)));
+        let observation = NewObservation {
+            identity: target.identity.clone(),
+            version_key,
+            artifact,
+            context: if is_remote { "anonymous" } else { "local" }.to_owned(),
+            observed_at: now,
+            outcome: self.outcome,
+            detail: self.detail.map(|detail| visible_within(&detail, MAX_DETAIL)),
+            surface: self.surface,
+        };
+        Look {
+            observation,
+            passing: self.passing,
+        }
+    }
+}
+
+/// What of a partial surface could not be listed, and why.
+fn unlisted(surface: &Surface) -> impl Iterator<Item = String> {
+    MemberKind::ALL
+        .into_iter()
+        .filter_map(|kind| match surface.listing(kind) {
+            Listing::Failed { reason } => Some(format!("{}s not listed: {reason}", kind.name())),
+            Listing::Complete | Listing::NotDeclared => None,
+        })
+}
+
+/// The package registry of an identity's written form.
+fn registry_of(identity: &str) -> Option<Registry> {
+    match identity.split_once(':')?.0 {
+        "npm" => Some(Registry::Npm),
+        "pypi" => Some(Registry::Pypi),
+        _ => None,
+    }
+}

@@ -1,0 +1,100 @@
+//! When a target is due again.
+//!
+//! Invariant: a target that is looked at regularly is always due again, and never sooner than a minute after a failure.
+
+use mcpindex_contract::outcome::Outcome;
+
+const MINUTE: i64 = 60;
+const HOUR: i64 = 60 * MINUTE;
+const WEEK: i64 = 7 * 24 * HOUR;
+
+/// How often a one-off look that failed for a passing reason is tried again.
+const ONE_OFF_RETRIES: i64 = 3;
+
+/// Whether the same look at the same server may well end otherwise later.
+pub(crate) fn may_pass(outcome: Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::Unreachable
+            | Outcome::TimedOut
+            | Outcome::NeedsNetwork
+            | Outcome::ListFailed
+            | Outcome::Interrupted
+    )
+}
+
+/// When a target is due after a look at `now` that ended so, `failures` looks having failed in a row before it; `None` when
+/// a one-off is done. `passing` says whether it failed for a reason that may pass; a one-off is tried again then only where
+/// nothing was learned about the server itself.
+pub(crate) fn next_due(
+    every: Option<i64>,
+    failures: i64,
+    outcome: Outcome,
+    passing: bool,
+    now: i64,
+) -> Option<i64> {
+    let Some(every) = every else {
+        let ours = matches!(outcome, Outcome::InstallFailed | Outcome::Interrupted);
+        return (ours && passing && failures < ONE_OFF_RETRIES)
+            .then(|| now + doubled(MINUTE, failures, HOUR));
+    };
+    if passing {
+        Some(now + doubled(HOUR, failures, WEEK).min(every).max(MINUTE))
+    } else {
+        Some(now.saturating_add(every.max(1)))
+    }
+}
+
+fn doubled(first: i64, times: i64, most: i64) -> i64 {
+    let factor = 1_i64 << times.clamp(0, 20);
+    first.saturating_mul(factor).min(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: i64 = 24 * HOUR;
+
+    fn check(every: Option<i64>, failures: i64, outcome: Outcome, passing: bool, expected: Option<i64>) {
+        assert_eq!(
+            next_due(every, failures, outcome, passing, 0),
+            expected,
+            "{every:?} {failures} {outcome:?} {passing}"
+        );
+    }
+
+    #[test]
+    fn a_regular_target_is_due_after_its_interval() {
+        check(Some(DAY), 0, Outcome::Ok, false, Some(DAY));
+        check(Some(DAY), 3, Outcome::Partial, false, Some(DAY));
+        check(Some(DAY), 3, Outcome::BlockedAddress, false, Some(DAY));
+        check(Some(DAY), 3, Outcome::InstallFailed, false, Some(DAY));
+    }
+
+    #[test]
+    fn passing_failures_back_off_from_an_hour_to_the_interval_and_at_most_a_week() {
+        check(Some(DAY), 0, Outcome::Unreachable, true, Some(HOUR));
+        check(Some(DAY), 2, Outcome::Unreachable, true, Some(4 * HOUR));
+        check(Some(DAY), 9, Outcome::InstallFailed, true, Some(DAY));
+        check(Some(30 * DAY), 90, Outcome::TimedOut, true, Some(WEEK));
+        check(Some(10 * MINUTE), 0, Outcome::TimedOut, true, Some(10 * MINUTE));
+        check(Some(1), 0, Outcome::TimedOut, true, Some(MINUTE));
+    }
+
+    #[test]
+    fn a_one_off_is_done_once_it_says_something_about_the_server() {
+        check(None, 0, Outcome::Ok, false, None);
+        check(None, 0, Outcome::Crashed, false, None);
+        check(None, 0, Outcome::TimedOut, true, None);
+        check(None, 0, Outcome::VersionNotFound, false, None);
+        check(None, 0, Outcome::InstallFailed, false, None);
+    }
+
+    #[test]
+    fn a_one_off_that_we_failed_ourselves_is_tried_three_times_more() {
+        check(None, 0, Outcome::InstallFailed, true, Some(MINUTE));
+        check(None, 2, Outcome::Interrupted, true, Some(4 * MINUTE));
+        check(None, 3, Outcome::InstallFailed, true, None);
+    }
+}

@@ -1,0 +1,22 @@
+//! The crawl's settings, and nothing that reads them from anywhere.
+
+use std::path::PathBuf;
+
+/// How to crawl.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Seconds between two looks at one target.
+    pub every: i64,
+    /// Looks at the same time.
+    pub workers: usize,
+    /// Whether packages and commands from lists may run without a sandbox.
+    pub run_packages: bool,
+    /// Networks that remote targets may be in although the address rules refuse them, as `10.1.0.0/16`.
+    pub allow_networks: Vec<String>,
+    /// Whether `http:` URLs may be looked at (always, within `allow_networks`).
+    pub allow_http: bool,
+    /// Where packages are installed.
+    pub cache: PathBuf,
+    /// Seconds that a look may take before another worker takes it over.
+    pub lease: i64,
+}

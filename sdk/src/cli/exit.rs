@@ -1,0 +1,46 @@
+//! Every exit code of the program, and nowhere else one.
+
+use std::process::ExitCode;
+
+use mcpindex_contract::outcome::Outcome;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Exit {
+    /// Everything was determined.
+    Ok,
+    /// A fault of this program or of the machine.
+    Internal,
+    /// The arguments can't be used; nothing was started.
+    Usage,
+    /// Something could not be determined: no start, no answer, no MCP, or only a part.
+    Undetermined,
+    /// Stopped by a signal; what was started has been ended.
+    Stopped,
+}
+
+impl Exit {
+    /// The code of one look.
+    pub(super) fn of(outcome: Outcome) -> Exit {
+        match outcome {
+            Outcome::Ok => Exit::Ok,
+            _ => Exit::Undetermined,
+        }
+    }
+
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Exit::Ok => 0,
+            Exit::Internal => 1,
+            Exit::Usage => 2,
+            Exit::Undetermined => 5,
+            Exit::Stopped => 130,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.code())
+    }
+}

@@ -1,0 +1,126 @@
+//! The one place that writes to stdout and stderr.
+//!
+//! Invariant: every line passes through [`visible`] here, so no text of a server reaches a terminal as it came; colour
+//! is added afterwards and only where a terminal reads it. A reader who closes the pipe ends the output, not the program.
+
+use std::io::{self, IsTerminal, Write};
+
+use clap::builder::StyledStr;
+use mcpindex::visible::{is_dangerous, visible};
+
+/// Where everything is written.
+pub(super) struct Output {
+    stdout_is_terminal: bool,
+    stderr_is_terminal: bool,
+    colour: bool,
+}
+
+/// How a line looks on a terminal.
+#[derive(Clone, Copy)]
+pub(super) enum Style {
+    Plain,
+    Strong,
+    Faint,
+    Alarm,
+}
+
+impl Output {
+    /// For this process's own stdout and stderr. `NO_COLOR` is honoured.
+    pub(super) fn for_terminal() -> Output {
+        let stdout_is_terminal = io::stdout().is_terminal();
+        let colour = stdout_is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Output {
+            stdout_is_terminal,
+            stderr_is_terminal: io::stderr().is_terminal(),
+            colour,
+        }
+    }
+
+    /// Whether somebody may be watching stderr.
+    pub(super) fn is_watched(&self) -> bool {
+        self.stderr_is_terminal
+    }
+
+    /// One line of text on stdout.
+    pub(super) fn line(&mut self, style: Style, text: &str) {
+        let text = visible(text);
+        let (on, off) = match style {
+            _ if !self.colour => ("", ""),
+            Style::Plain => ("", ""),
+            Style::Strong => ("\x1b[1m", "\x1b[0m"),
+            Style::Faint => ("\x1b[2m", "\x1b[0m"),
+            Style::Alarm => ("\x1b[31m", "\x1b[0m"),
+        };
+        end_quietly(writeln!(io::stdout(), "{on}{text}{off}"));
+    }
+
+    /// One JSON document on stdout. A terminal gets it with dangerous characters escaped, which says the same.
+    pub(super) fn document(&mut self, json: &str) {
+        let shown: String = if self.stdout_is_terminal {
+            json.chars().map(escaped).collect()
+        } else {
+            json.to_owned()
+        };
+        end_quietly(writeln!(io::stdout(), "{shown}"));
+    }
+
+    /// What is under way, on stderr, over the line before.
+    pub(super) fn progress(&mut self, text: &str) {
+        if self.stderr_is_terminal {
+            end_quietly(
+                write!(io::stderr(), "\r\x1b[2K{}", visible(text)).and_then(|()| io::stderr().flush()),
+            );
+        }
+    }
+
+    /// Takes the progress line away.
+    pub(super) fn end_progress(&mut self) {
+        if self.stderr_is_terminal {
+            end_quietly(write!(io::stderr(), "\r\x1b[2K").and_then(|()| io::stderr().flush()));
+        }
+    }
+
+    /// One line on stderr.
+    pub(super) fn error(&mut self, text: &str) {
+        end_quietly(writeln!(io::stderr(), "{}", visible(text)));
+    }
+
+    /// What clap says about the arguments.
+    pub(super) fn usage(&mut self, text: &StyledStr) {
+        let result = if self.stderr_is_terminal {
+            write!(io::stderr(), "{}", text.ansi())
+        } else {
+            write!(io::stderr(), "{text}")
+        };
+        end_quietly(result);
+    }
+
+    /// The help or the version that was asked for.
+    pub(super) fn help(&mut self, text: &StyledStr) {
+        let result = if self.colour {
+            write!(io::stdout(), "{}", text.ansi())
+        } else {
+            write!(io::stdout(), "{text}")
+        };
+        end_quietly(result);
+    }
+}
+
+fn escaped(character: char) -> String {
+    // White space between the members of a document is no danger.
+    if character != '\n' && is_dangerous(character) {
+        let mut units = [0; 2];
+        character
+            .encode_utf16(&mut units)
+            .iter()
+            .map(|unit| format!("\\u{unit:04x}"))
+            .collect()
+    } else {
+        character.to_string()
+    }
+}
+
+/// A reader who has gone away is no error, and there is nobody left to tell about another.
+fn end_quietly(result: io::Result<()>) {
+    drop(result);
+}

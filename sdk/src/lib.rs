@@ -1,0 +1,12 @@
+//! Speaks MCP on raw bytes and finds out what a server declares.
+//!
+//! [`wire`] carries messages and never judges them; [`inspect`] lists, and can do nothing else: the sending half it holds
+//! refuses every method that is not on its allow-list.
+//!
+//! Invariant: a definition reaches `contract` as the bytes that the server sent.
+#![warn(missing_docs)]
+
+pub mod clock;
+pub mod inspect;
+pub mod visible;
+pub mod wire;

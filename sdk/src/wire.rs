@@ -1,0 +1,13 @@
+//! Raw JSON-RPC with an MCP server, over stdio or streamable HTTP.
+//!
+//! [`message`] reads envelopes, [`stdio`] and [`http`] carry them, and [`read_only`] is all that an inspection may hold of
+//! them: it asks what a server declares and can ask for nothing else.
+//!
+//! Invariant: nobody else writes or reads JSON-RPC by hand, and nothing here drops or rewrites a byte of what a server declared.
+
+pub mod error;
+pub mod http;
+pub mod limits;
+pub mod message;
+pub mod read_only;
+pub mod stdio;

@@ -1,0 +1,496 @@
+//! Reading and writing JSON-RPC 2.0 envelopes without touching what is inside.
+//!
+//! Only the outermost level of a message is looked at; whatever is nested stays a slice of the text that came, skipped
+//! without recursion, whatever its depth.
+//!
+//! Invariant: two readers that disagree about a text (a member given twice) are never given the chance: such an
+//! envelope is refused, not resolved.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::wire::error::ServerError;
+
+/// The longest id that we send back in an answer; a server's request with a longer one is ignored.
+const MAX_REQUEST_ID_BYTES: usize = 1_024;
+
+/// One message from a server.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Message<'a> {
+    /// An answer.
+    Response {
+        /// The id's JSON text: `1`, `1.0` and `"1"` are three different ids.
+        id: &'a str,
+        /// What was answered.
+        answer: Answer<'a>,
+    },
+    /// The server asks us.
+    Request {
+        /// The id's JSON text.
+        id: &'a str,
+        /// The method.
+        method: Cow<'a, str>,
+    },
+    /// The server tells us.
+    Notification {
+        /// The method.
+        method: Cow<'a, str>,
+    },
+    /// An array of messages. We send none, so none is an answer to us.
+    Batch,
+    /// Meant as an answer, but no reader could be sure what it says.
+    Unusable {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// No JSON-RPC at all.
+    Noise,
+}
+
+/// What a response says.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Answer<'a> {
+    /// The result's JSON text.
+    Result(&'a str),
+    /// The error.
+    Error(ServerError),
+}
+
+/// Says what kind of message `text` is.
+pub fn read(text: &str) -> Message<'_> {
+    let text = text.trim_matches([' ', '\t', '\r', '\n']);
+    if text.starts_with('[') {
+        return match serde_json::from_str::<IgnoredAny>(text) {
+            Ok(_) => Message::Batch,
+            Err(_) => Message::Noise,
+        };
+    }
+    let [jsonrpc, id, method, result, error] =
+        match members(text, ["jsonrpc", "id", "method", "result", "error"]) {
+            Ok(found) => found,
+            Err(MembersError::Twice(name)) => {
+                return Message::Unusable {
+                    reason: format!("it has two members `{name}`"),
+                };
+            }
+            Err(MembersError::NoObject) => return Message::Noise,
+        };
+    if jsonrpc.and_then(string).as_deref() != Some("2.0") {
+        return Message::Noise;
+    }
+    match (method.and_then(string), id, result, error) {
+        (Some(method), None, None, None) => Message::Notification { method },
+        (Some(method), Some(id), None, None) if id.len() <= MAX_REQUEST_ID_BYTES => {
+            Message::Request { id, method }
+        }
+        (None, Some(_), Some(_), Some(_)) => Message::Unusable {
+            reason: "it has both a result and an error".to_owned(),
+        },
+        (None, Some(id), Some(result), None) => Message::Response {
+            id,
+            answer: Answer::Result(result),
+        },
+        (None, id, None, Some(error)) => match server_error(error) {
+            Some(error) => Message::Response {
+                id: id.unwrap_or("null"),
+                answer: Answer::Error(error),
+            },
+            None => Message::Unusable {
+                reason: "its error is no object".to_owned(),
+            },
+        },
+        _ => Message::Noise,
+    }
+}
+
+fn server_error(text: &str) -> Option<ServerError> {
+    let [code, message, data] = members(text, ["code", "message", "data"]).ok()?;
+    Some(ServerError {
+        code: code.and_then(|code| code.parse().ok()),
+        message: message.and_then(string).map(Cow::into_owned).unwrap_or_default(),
+        data: data.map(str::to_owned),
+    })
+}
+
+/// Why the members of a text could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MembersError {
+    /// The text is no JSON object.
+    #[error("it is no object")]
+    NoObject,
+    /// One of the members asked for is there twice.
+    #[error("it has two members `{0}`")]
+    Twice(&'static str),
+}
+
+/// The JSON text of these members of an object; the others, and all that is nested, are skipped.
+pub fn members<'a, const N: usize>(
+    text: &'a str,
+    names: [&'static str; N],
+) -> Result<[Option<&'a str>; N], MembersError> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let mut twice = None;
+    let found = MembersSeed {
+        names,
+        twice: &mut twice,
+    }
+    .deserialize(&mut reader);
+    if let Some(name) = twice {
+        return Err(MembersError::Twice(name));
+    }
+    let found = found.map_err(|_| MembersError::NoObject)?;
+    reader.end().map_err(|_| MembersError::NoObject)?;
+    Ok(found)
+}
+
+struct MembersSeed<'s, const N: usize> {
+    names: [&'static str; N],
+    twice: &'s mut Option<&'static str>,
+}
+
+impl<'a, const N: usize> DeserializeSeed<'a> for MembersSeed<'_, N> {
+    type Value = [Option<&'a str>; N];
+
+    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'a, const N: usize> Visitor<'a> for MembersSeed<'_, N> {
+    type Value = [Option<&'a str>; N];
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found = [None; N];
+        while let Some(key) = map.next_key::<Cow<'a, str>>()? {
+            match self.names.iter().position(|name| *name == key) {
+                None => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+                Some(place) => {
+                    let value = map.next_value::<&'a RawValue>()?;
+                    if found[place].replace(value.get()).is_some() {
+                        *self.twice = Some(self.names[place]);
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The elements of a JSON array as slices of its text.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Elements<'a> {
+    /// The first ones, up to the limit asked for.
+    pub texts: Vec<&'a str>,
+    /// How many there are.
+    pub total: usize,
+}
+
+/// The first `limit` elements of an array, and how many there are; `None` when the text is no array.
+pub fn elements(text: &str, limit: usize) -> Option<Elements<'_>> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let found = ElementsSeed { limit }.deserialize(&mut reader).ok()?;
+    reader.end().ok()?;
+    Some(found)
+}
+
+struct ElementsSeed {
+    limit: usize,
+}
+
+impl<'a> DeserializeSeed<'a> for ElementsSeed {
+    type Value = Elements<'a>;
+
+    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'a> Visitor<'a> for ElementsSeed {
+    type Value = Elements<'a>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'a>>(self, mut sequence: A) -> Result<Self::Value, A::Error> {
+        let mut texts = Vec::new();
+        while texts.len() < self.limit {
+            match sequence.next_element::<&'a RawValue>()? {
+                Some(element) => texts.push(element.get()),
+                None => {
+                    return Ok(Elements {
+                        total: texts.len(),
+                        texts,
+                    });
+                }
+            }
+        }
+        let mut total = texts.len();
+        while sequence.next_element::<IgnoredAny>()?.is_some() {
+            total += 1;
+        }
+        Ok(Elements { texts, total })
+    }
+}
+
+/// One page of a list.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Page<'a> {
+    /// The items as sent, at most as many as asked for.
+    pub items: Vec<&'a str>,
+    /// How many the page has.
+    pub total: usize,
+    /// The cursor of the next page: the JSON text of a string.
+    pub next_cursor: Option<&'a str>,
+}
+
+/// Reads the result of a list request. `list` is the member that holds the items (`tools`, …).
+pub fn page<'a>(result: &'a str, list: &'static str, limit: usize) -> Result<Page<'a>, String> {
+    let [items, next_cursor, kind] =
+        members(result, [list, "nextCursor", "resultType"]).map_err(|error| error.to_string())?;
+    if let Some(kind) = kind.and_then(string).filter(|kind| kind != "complete") {
+        return Err(format!("it is not complete but `{kind}`"));
+    }
+    let items = items.ok_or_else(|| format!("it has no `{list}`"))?;
+    let Elements { texts, total } = elements(items, limit).ok_or_else(|| format!("`{list}` is no array"))?;
+    let next_cursor = next_cursor.filter(|cursor| *cursor != "null");
+    if next_cursor.is_some_and(|cursor| !cursor.starts_with('"')) {
+        return Err("`nextCursor` is no string".to_owned());
+    }
+    Ok(Page {
+        items: texts,
+        total,
+        next_cursor,
+    })
+}
+
+/// The string that a JSON text is; `None` for any other value, and for half a surrogate pair.
+pub fn string(text: &str) -> Option<Cow<'_, str>> {
+    let inner = text.strip_prefix('"')?.strip_suffix('"')?;
+    if inner.contains(['\\', '"']) {
+        serde_json::from_str::<String>(text).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inner))
+    }
+}
+
+/// A request's text. `params` is the JSON text of an object.
+pub fn request(id: u64, method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+}
+
+/// A notification's text. `params` is the JSON text of an object, or empty for none.
+pub fn notification(method: &str, params: &str) -> String {
+    if params.is_empty() {
+        format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#)
+    } else {
+        format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)
+    }
+}
+
+/// The answer to a server's ping. `id` is the JSON text of its id.
+pub fn pong(id: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)
+}
+
+/// The refusal of any other request of a server.
+pub fn refusal(id: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"this client only lists and declares no capabilities"}}}}"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &str) {
+        assert_eq!(format!("{:?}", read(text)), expected, "{text}");
+    }
+
+    #[test]
+    fn the_kinds_of_message_are_told_apart() {
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"result":{"a" : 1}}"#,
+            r#"Response { id: "1", answer: Result("{\"a\" : 1}") }"#,
+        );
+        check(
+            r#"{"jsonrpc":"2.0","id":"x","result":null}"#,
+            r#"Response { id: "\"x\"", answer: Result("null") }"#,
+        );
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no\u00e9","data":[1]}}"#,
+            r#"Response { id: "1", answer: Error(ServerError { code: Some(-32601), message: "noé", data: Some("[1]") }) }"#,
+        );
+        check(
+            r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#,
+            r#"Request { id: "7", method: "ping" }"#,
+        );
+        check(
+            r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#,
+            r#"Notification { method: "notifications/message" }"#,
+        );
+        check(r#"[{"jsonrpc":"2.0","id":1,"result":{}}]"#, "Batch");
+    }
+
+    #[test]
+    fn ids_keep_their_type_and_spelling() {
+        for id in ["1", "1.0", "1e0", "\"1\"", "null", "{}"] {
+            let text = format!(r#"{{"jsonrpc":"2.0","id": {id} ,"result":{{}}}}"#);
+            assert_eq!(
+                read(&text),
+                Message::Response {
+                    id,
+                    answer: Answer::Result("{}")
+                }
+            );
+        }
+    }
+
+    #[test]
+    fn an_answer_that_two_readers_would_take_differently_is_refused() {
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#,
+            r#"Unusable { reason: "it has both a result and an error" }"#,
+        );
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"result":{},"result":{"tools":[]}}"#,
+            r#"Unusable { reason: "it has two members `result`" }"#,
+        );
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"\u0069d":2,"result":{}}"#,
+            r#"Unusable { reason: "it has two members `id`" }"#,
+        );
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"error":"no"}"#,
+            r#"Unusable { reason: "its error is no object" }"#,
+        );
+    }
+
+    #[test]
+    fn whatever_else_is_noise() {
+        for text in [
+            "",
+            "Listening on stdio",
+            "{",
+            r#"{"jsonrpc":"2.0"}"#,
+            r#"{"jsonrpc":"1.0","id":1,"result":{}}"#,
+            r#"{"level":"info","id":1,"result":"ok"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{}} and more"#,
+            "[1",
+            "3",
+            "null",
+        ] {
+            check(text, "Noise");
+        }
+    }
+
+    #[test]
+    fn a_request_with_an_endless_id_is_noise() {
+        let text = format!(
+            r#"{{"jsonrpc":"2.0","id":"{}","method":"ping"}}"#,
+            "x".repeat(2_000)
+        );
+        check(&text, "Noise");
+    }
+
+    #[test]
+    fn depth_is_no_problem() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"extra":{deep},"result":{{"tools":[{deep}]}}}}"#);
+        let Message::Response {
+            answer: Answer::Result(result),
+            ..
+        } = read(&text)
+        else {
+            panic!("not read as a response");
+        };
+        let page = page(result, "tools", 10).unwrap();
+        assert_eq!(page.items, [deep.as_str()]);
+        assert_eq!(read(&deep), Message::Batch);
+    }
+
+    #[test]
+    fn items_are_the_servers_text_to_the_byte() {
+        let result = r#"{"tools":[ {"name" : "a","name":"b"}, "\ud800" ,3 ],"nextCursor":"c\u0041"}"#;
+        assert_eq!(
+            page(result, "tools", 10).unwrap(),
+            Page {
+                items: vec![r#"{"name" : "a","name":"b"}"#, r#""\ud800""#, "3"],
+                total: 3,
+                next_cursor: Some(r#""c\u0041""#)
+            }
+        );
+    }
+
+    #[test]
+    fn items_beyond_the_limit_are_counted_and_not_kept() {
+        let found = page(r#"{"tools":[1,2,3,4]}"#, "tools", 2).unwrap();
+        assert_eq!((found.items, found.total), (vec!["1", "2"], 4));
+    }
+
+    #[test]
+    fn a_page_that_is_none_says_why() {
+        fn check(result: &str, expected: &str) {
+            assert_eq!(page(result, "tools", 10).unwrap_err(), expected);
+        }
+        check("{}", "it has no `tools`");
+        check(r#"{"tools":{}}"#, "`tools` is no array");
+        check(r#"{"tools":[],"tools":[1]}"#, "it has two members `tools`");
+        check(r#"{"tools":[],"nextCursor":3}"#, "`nextCursor` is no string");
+        check(
+            r#"{"tools":[],"resultType":"input_required"}"#,
+            "it is not complete but `input_required`",
+        );
+        check("[]", "it is no object");
+    }
+
+    #[test]
+    fn a_null_cursor_is_none_and_an_empty_one_is_a_cursor() {
+        assert_eq!(
+            page(r#"{"tools":[],"nextCursor":null}"#, "tools", 1)
+                .unwrap()
+                .next_cursor,
+            None
+        );
+        assert_eq!(
+            page(r#"{"tools":[],"nextCursor":""}"#, "tools", 1)
+                .unwrap()
+                .next_cursor,
+            Some("\"\"")
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_is_too_strange_to_be_told_apart(text in r#"[\[\]{}:,"\\0-9.eutrnl a-e-]{0,60}"#) {
+            let _ = read(&text);
+            let _ = read(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{text}}}"#));
+        }
+
+        #[test]
+        fn a_member_is_found_with_the_text_it_has(
+            names in proptest::collection::vec("[a-d]{1,2}", 0..8),
+            value in r#"("[a-z\\]{0,4}x"|[1-9][0-9]{0,20}|\[1, \[2\]\]|\{"a":1,"a":2\})"#,
+        ) {
+            let value = value.replace('\\', "\\\\");
+            let members_text: Vec<_> = names.iter().map(|name| format!(r#" "{name}" : {value} "#)).collect();
+            let text = format!("{{{}}}", members_text.join(","));
+            let expected = match names.iter().filter(|name| *name == "a").count() {
+                0 => Ok([None]),
+                1 => Ok([Some(value.as_str())]),
+                _ => Err(MembersError::Twice("a")),
+            };
+            proptest::prop_assert_eq!(members(&text, ["a"]), expected);
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Real processes and real sockets: the fixture server, rmcp, and the official SDKs as foreign peers.
+
+mod cli;
+mod client;
+mod http;
+mod peers;
+mod report;
+mod rmcp;
+mod stdio;

@@ -1,0 +1,48 @@
+//! The JSON API under `/api/v1`: what the index knows, for programs.
+//!
+//! Shapes are structs of their own, never the store's records, so that a change of the database is no change of the API.
+//! Times are RFC 3339; lists are `{items, next}`, where `next` is a path or null.
+//!
+//! Invariant: text that a server wrote stands only in members named `untrusted_…` (names of tools and places in schemas
+//! excepted, which are keys), and what could not be determined is null beside `determined: false`, never empty.
+
+pub(crate) mod definitions;
+pub(crate) mod drifts;
+pub(crate) mod health;
+pub(crate) mod servers;
+pub(crate) mod vocabulary;
+
+use mcpindex_contract::digest::Digest;
+use serde::Serialize;
+
+/// One page of a list.
+#[derive(Debug, Serialize)]
+pub(crate) struct Page<Item> {
+    items: Vec<Item>,
+    /// The path of the next page; null on the last.
+    next: Option<String>,
+}
+
+impl<Item> Page<Item> {
+    /// A page of at most `limit` of the items, of which one more than that was asked for; `next` makes the path that goes
+    /// on after the last one shown.
+    fn cut<Row>(
+        mut rows: Vec<Row>,
+        limit: i64,
+        next: impl FnOnce(&Row) -> String,
+        item: impl FnMut(&Row) -> Item,
+    ) -> Page<Item> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let more = rows.len() > limit;
+        rows.truncate(limit);
+        Page {
+            next: rows.last().filter(|_| more).map(next),
+            items: rows.iter().map(item).collect(),
+        }
+    }
+}
+
+/// Whether a digest covers canonical text or the text as sent.
+fn digest_kind(digest: &Digest) -> &'static str {
+    if digest.is_raw() { "raw" } else { "canonical" }
+}

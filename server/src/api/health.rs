@@ -1,0 +1,49 @@
+//! Whether the process lives and whether it can answer, for whoever watches it.
+
+use axum::Json;
+use axum::extract::State;
+use mcpindex_store::SchemaState;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::problem::Problem;
+
+/// `GET /healthz`: the process answers.
+#[derive(Debug, Serialize)]
+pub(crate) struct HealthBody {
+    status: &'static str,
+    version: &'static str,
+}
+
+/// `GET /readyz`: the database answers and has the schema of this program.
+#[derive(Debug, Serialize)]
+pub(crate) struct ReadyBody {
+    status: &'static str,
+    database: &'static str,
+}
+
+pub(crate) async fn healthz(State(app): State<App>) -> Json<HealthBody> {
+    Json(HealthBody {
+        status: "ok",
+        version: app.version,
+    })
+}
+
+pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<ReadyBody>, Problem> {
+    if let Err(error) = app.store.ping().await {
+        tracing::error!(cause = %error, "the database doesn't answer");
+        return Err(Problem::unavailable("the database doesn't answer"));
+    }
+    match app.store.schema_state().await? {
+        SchemaState::Current => Ok(Json(ReadyBody {
+            status: "ready",
+            database: app.store.backend(),
+        })),
+        SchemaState::Behind { missing } => Err(Problem::unavailable(&format!(
+            "the database lacks {missing} migrations; `mcpindex-server migrate` applies them"
+        ))),
+        SchemaState::Ahead => Err(Problem::unavailable(
+            "the database was migrated by a newer mcpindex; run that one",
+        )),
+    }
+}

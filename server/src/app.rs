@@ -1,0 +1,53 @@
+//! What every request handler is given: the store, the time, and what this process does.
+//!
+//! Invariant: there is no other shared state; two processes over one database answer alike.
+
+use std::sync::Arc;
+
+use mcpindex::clock::Clock;
+use mcpindex_store::Store;
+use mcpindex_store::servers::ServerRecord;
+
+use crate::problem::Problem;
+
+/// The longest reference to a server that is looked up, in bytes. Longer ones name nothing that the index can hold.
+const MAX_REFERENCE: usize = 2_048;
+
+/// What handlers share; cheap to clone.
+#[derive(Clone)]
+pub struct App {
+    /// The index's memory.
+    pub store: Store,
+    /// The time, for "3 days ago".
+    pub clock: Arc<dyn Clock>,
+    /// This program's version, shown on pages and by `/healthz`.
+    pub version: &'static str,
+    /// What this process's own crawler does; `None` when it runs none.
+    pub crawling: Option<Crawling>,
+}
+
+/// What the crawler in this process does, as far as readers are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Crawling {
+    /// Seconds between two looks at a server that is followed.
+    pub every: i64,
+    /// Whether packages are run that nobody asked for at the shell.
+    pub run_packages: bool,
+}
+
+impl App {
+    /// Seconds since 1970-01-01 UTC.
+    pub(crate) fn now(&self) -> i64 {
+        self.clock.unix_seconds()
+    }
+
+    /// The server that an identity, a short id or a registry's name leads to, or the problem that says how to find one.
+    pub(crate) async fn server(&self, reference: &str) -> Result<ServerRecord, Problem> {
+        // Postgres refuses NUL in a text; no identity or alias has one, so it can't name anything.
+        if reference.len() > MAX_REFERENCE || reference.contains('\0') {
+            return Err(Problem::unknown_server(reference));
+        }
+        let found = self.store.find_server(reference).await?;
+        found.ok_or_else(|| Problem::unknown_server(reference))
+    }
+}

@@ -1,0 +1,302 @@
+//! The command line, as clap reads it. Help texts are part of the product: short, with an example for each command.
+//!
+//! Invariant: what is parsed here is only what was typed; `config` turns it into settings.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use secrecy::SecretString;
+
+use crate::config::{Every, Flags, listen_address};
+use crate::exit::Exit;
+
+/// A private index of MCP servers: what each declares, what changed, and when.
+#[derive(Debug, Parser)]
+#[command(name = "mcpindex-server", version, arg_required_else_help = true, after_help = after_help())]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Everywhere alike.
+    #[command(flatten)]
+    pub global: Global,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Folder for the database and installed packages
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "./data",
+        env = "MCPINDEX_DATA",
+        hide_env_values = true,
+        global = true
+    )]
+    pub data: PathBuf,
+    /// postgres://USER:PASSWORD@HOST/NAME, or the path of an SQLite file [default: DIR/mcpindex.db] [env: MCPINDEX_DATABASE]
+    // The variable is read with the other settings, since it is weaker than this flag and stronger than the file.
+    #[arg(long, value_name = "URL", global = true)]
+    pub database: Option<SecretString>,
+    /// Settings in a TOML file; `mcpindex-server default-config` prints one
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "MCPINDEX_CONFIG",
+        hide_env_values = true,
+        global = true
+    )]
+    pub config: Option<PathBuf>,
+    /// What to log to stderr: error, warn, info, debug, or a filter such as `info,mcpindex_crawler=debug`
+    #[arg(
+        long,
+        value_name = "FILTER",
+        env = "MCPINDEX_LOG",
+        hide_env_values = true,
+        global = true
+    )]
+    pub log: Option<String>,
+    /// How to write the log
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "text",
+        env = "MCPINDEX_LOG_FORMAT",
+        hide_env_values = true,
+        global = true
+    )]
+    pub log_format: LogFormat,
+}
+
+/// How the log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// What the program does.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve pages and API, and look at every known server again and again
+    Serve(Serve),
+    /// Add servers, and look at each right away
+    Add(Add),
+    /// Look at published versions of a package, oldest first, so that the index has its history
+    Backfill(Backfill),
+    /// Look at the servers that are due, without serving
+    Crawl(Crawl),
+    /// Bring the database's schema up to date
+    Migrate,
+    /// Check configuration, data folder, database and package clients
+    Doctor(Doctor),
+    /// Print a configuration file with every setting at its default
+    DefaultConfig,
+}
+
+/// `serve`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  mcpindex-server serve
+  mcpindex-server serve --starter               a live index of well-known servers, with their history
+  mcpindex-server serve --listen 0.0.0.0:8080 --database postgres://mcpindex@db/mcpindex
+
+Ctrl-C or SIGTERM ends it: looks under way are finished or given back. A second one ends it at once.")]
+pub struct Serve {
+    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:8080] [env: MCPINDEX_LISTEN]
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
+    pub listen: Option<SocketAddr>,
+    /// Serve only; look at nothing
+    #[arg(long, conflicts_with = "starter")]
+    pub no_crawl: bool,
+    /// Fill the index from the starter list: runs the packages on it (it is printed first), as this user, without a sandbox
+    #[arg(long)]
+    pub starter: bool,
+}
+
+/// `add`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  mcpindex-server add npm:@modelcontextprotocol/server-everything
+  mcpindex-server add npm:@modelcontextprotocol/server-filesystem@2026.8.31 -- /srv/files
+  mcpindex-server add pypi:mcp-server-time
+  mcpindex-server add https://mcp.example.com/mcp
+  mcpindex-server add -- python3 -m my_server --stdio
+  mcpindex-server add --list targets.toml
+
+A package or a command named here runs on this machine as this user, without a sandbox.
+Exit code 0: every server was looked at. 1: some look failed; it has its line, and is recorded.")]
+pub struct Add {
+    /// npm:NAME[@VERSION], pypi:NAME[@VERSION] or a URL
+    #[arg(value_name = "SERVER", conflicts_with = "list")]
+    pub server: Option<String>,
+    /// Arguments for the package's server; without SERVER, the command that starts a server
+    #[arg(last = true, value_name = "ARGUMENTS", conflicts_with = "list")]
+    pub rest: Vec<String>,
+    /// Add every server of a TOML list; its packages run only where `[crawl] run_packages` is true
+    #[arg(long, value_name = "FILE")]
+    pub list: Option<PathBuf>,
+    /// Only add: `serve` or `crawl` looks later
+    #[arg(long)]
+    pub later: bool,
+    /// Time between two looks, such as 30m, 24h or 7d [default: `[crawl] every`]
+    #[arg(long, value_name = "TIME")]
+    pub every: Option<Every>,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `backfill`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  mcpindex-server backfill npm:@modelcontextprotocol/server-everything --last 4
+  mcpindex-server backfill npm:@modelcontextprotocol/server-everything --versions 2025.11.25,2026.8.18
+  mcpindex-server backfill npm:@modelcontextprotocol/server-filesystem --last 4 -- /srv/files
+  mcpindex-server backfill pypi:mcp-server-time --last 3
+
+The package runs on this machine as this user, without a sandbox, once for each version.
+Exit code 0: every version was determined. 1: some look failed; it has its line, and is recorded.")]
+#[command(group = clap::ArgGroup::new("which").required(true))]
+pub struct Backfill {
+    /// npm:NAME or pypi:NAME
+    #[arg(value_name = "PACKAGE")]
+    pub package: String,
+    /// Exactly these versions (pre-releases too)
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', group = "which")]
+    pub versions: Vec<String>,
+    /// The last N published versions, pre-releases left out
+    #[arg(long, value_name = "N", group = "which", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub last: Option<u16>,
+    /// Look again at versions that are in the index
+    #[arg(long)]
+    pub again: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Arguments for the package's server
+    #[arg(last = true, value_name = "ARGUMENTS")]
+    pub arguments: Vec<String>,
+}
+
+/// `crawl`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  mcpindex-server crawl --once          everything that is due, then end (for cron)
+  mcpindex-server crawl                 on and on, beside a `serve --no-crawl`
+
+Exit code 0: everything due was looked at, whatever was found.")]
+pub struct Crawl {
+    /// End when nothing is due any more
+    #[arg(long)]
+    pub once: bool,
+    /// Print the result as JSON
+    #[arg(long, requires = "once")]
+    pub json: bool,
+}
+
+/// `doctor`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Changes nothing. Exit code 0: nothing failed (warnings are no failure). 1: a check failed; its line says what to do.")]
+pub struct Doctor {
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Arguments {
+    /// The flags that are settings too.
+    pub fn flags(&self) -> Flags {
+        Flags {
+            config: self.global.config.clone(),
+            data: self.global.data.clone(),
+            database: self.global.database.clone(),
+            listen: match &self.command {
+                Command::Serve(serve) => serve.listen,
+                _ => None,
+            },
+        }
+    }
+}
+
+fn after_help() -> String {
+    let codes: Vec<String> = Exit::ALL
+        .iter()
+        .map(|exit| format!("  {:<4} {}", exit.code(), exit.sentence()))
+        .collect();
+    format!(
+        "\
+Start here:
+  mcpindex-server serve --starter      then open http://127.0.0.1:8080/
+
+Exit codes:
+{}",
+        codes.join("\n")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Arguments, clap::Error> {
+        Arguments::try_parse_from(line.split_whitespace())
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn add_takes_a_server_with_arguments_or_a_command() {
+        let added = |line| match parse(line).expect(line).command {
+            Command::Add(add) => (add.server, add.rest),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            added("mcpindex-server add npm:a -- --root /srv"),
+            (
+                Some("npm:a".to_owned()),
+                vec!["--root".to_owned(), "/srv".to_owned()]
+            )
+        );
+        assert_eq!(
+            added("mcpindex-server add -- server --stdio"),
+            (None, vec!["server".to_owned(), "--stdio".to_owned()])
+        );
+    }
+
+    #[test]
+    fn a_backfill_says_which_versions() {
+        assert!(parse("mcpindex-server backfill npm:a").is_err());
+        assert!(parse("mcpindex-server backfill npm:a --last 0").is_err());
+        assert!(parse("mcpindex-server backfill npm:a --last 2 --versions 1.0.0").is_err());
+        assert!(parse("mcpindex-server backfill npm:a --versions 1.0.0,1.1.0 --again").is_ok());
+    }
+
+    #[test]
+    fn a_password_on_the_command_line_is_not_printed() {
+        let arguments = parse("mcpindex-server migrate --database postgres://u:hunter2@h/n").expect("right");
+        assert!(!format!("{arguments:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn help_names_every_exit_code() {
+        let help = Arguments::command().render_long_help().to_string();
+        for exit in Exit::ALL {
+            assert!(help.contains(exit.sentence()), "{}", exit.sentence());
+        }
+    }
+}

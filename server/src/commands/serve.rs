@@ -1,0 +1,411 @@
+//! `serve`: pages, API and the crawler in one process, until a signal ends it.
+//!
+//! The address is taken before anything is written, so that a second server over the same folder stops at once. Lists are
+//! planned in the background: the pages are up while the package clients are still asked.
+//!
+//! Invariant: what the terminal is told can't stop the server; a signal stops everything in order, within a limit.
+
+use std::collections::HashSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpindex::clock::SystemClock;
+use mcpindex_crawler::event::Event;
+use mcpindex_crawler::sources::{self, Listed};
+use mcpindex_crawler::worker::Crawler;
+use mcpindex_store::Store;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::lists::Plan;
+use super::{crawler, open_store};
+use crate::app::{App, Crawling};
+use crate::args::Serve;
+use crate::config::Settings;
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Ink};
+use crate::progress::Look;
+use crate::router::router;
+
+/// How long answers and looks under way may take once a signal has come; then they are cut off.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+
+/// Serves until a signal.
+pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> anyhow::Result<Exit> {
+    let lists = if serve.no_crawl {
+        Vec::new()
+    } else {
+        lists(&settings, serve.starter)?
+    };
+    let listener = listen(settings.server.listen).await?;
+    let address = listener.local_addr()?;
+    let store = open_store(&settings).await?;
+    let crawling = if serve.no_crawl {
+        None
+    } else {
+        Some(crawler(&store, &settings)?)
+    };
+    let app = App {
+        store: store.clone(),
+        clock: Arc::new(SystemClock),
+        version: env!("CARGO_PKG_VERSION"),
+        crawling: crawling.as_ref().map(|_| Crawling {
+            every: settings.crawl.every.seconds(),
+            run_packages: settings.crawl.run_packages,
+        }),
+    };
+    start_up_lines(&settings, address, crawling.is_some())?;
+    if serve.starter {
+        starter_lines(&lists)?;
+    }
+
+    let http = tokio::spawn({
+        let stop = stop.clone().cancelled_owned();
+        axum::serve(listener, router(app))
+            .with_graceful_shutdown(stop)
+            .into_future()
+    });
+    let crawl = crawling.map(|(crawler, told)| {
+        let home = home(&settings, address);
+        start_crawl(
+            store.clone(),
+            settings.clone(),
+            lists,
+            crawler,
+            told,
+            home,
+            stop.clone(),
+        )
+    });
+
+    stop.cancelled().await;
+    tracing::info!("stopping: what is under way is finished or given back; a second signal ends it at once");
+    let ended = tokio::time::timeout(STOP_LIMIT, async {
+        http.await??;
+        if let Some(crawl) = crawl {
+            crawl.await?;
+        }
+        anyhow::Ok(())
+    })
+    .await;
+    match ended {
+        Ok(result) => result?,
+        Err(_) => tracing::warn!(
+            seconds = STOP_LIMIT.as_secs(),
+            "not everything ended in time; the rest is cut off"
+        ),
+    }
+    store.close().await;
+    Ok(Exit::Done)
+}
+
+/// A list with the source that its targets carry.
+type List = (&'static str, Vec<Listed>);
+
+fn lists(settings: &Settings, starter: bool) -> anyhow::Result<Vec<List>> {
+    let mut lists = Vec::new();
+    if starter {
+        lists.push(("starter", sources::starter()));
+    }
+    if let Some(path) = &settings.crawl.targets {
+        lists.push(("list", sources::read_list(path)?));
+    }
+    Ok(lists)
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::AddrInUse => Failure::PortTaken { address },
+            _ => Failure::CantListen {
+                address,
+                reason: error.to_string(),
+            },
+        })
+}
+
+/// Everything that the crawl is made of, ended by `stop`: the worker, the lists' background work, and the lines for people.
+fn start_crawl(
+    store: Store,
+    settings: Settings,
+    lists: Vec<List>,
+    crawler: Crawler,
+    told: mpsc::UnboundedReceiver<Event>,
+    home: String,
+    stop: CancellationToken,
+) -> JoinHandle<()> {
+    let (announce, announced) = oneshot::channel();
+    let reporter = tokio::spawn(report(told, announced, home));
+    let crawler = Arc::new(crawler);
+    let filling = tokio::spawn({
+        let (crawler, stop) = (Arc::clone(&crawler), stop.clone());
+        async move {
+            let filled = stop
+                .run_until_cancelled(fill(&store, &settings, lists, announce))
+                .await;
+            if let Some(Err(error)) = filled {
+                tracing::error!("the lists could not be taken in: {error:#}");
+            }
+            crawler.wake();
+        }
+    });
+    tokio::spawn(async move {
+        if let Err(error) = crawler.run(&stop).await {
+            // The pages stay up: they are true for what was found until now.
+            tracing::error!(%error, "the crawl has ended; restart the server to go on");
+        }
+        drop(crawler);
+        for task in [filling, reporter] {
+            if let Err(error) = task.await {
+                tracing::error!(%error, "a part of the crawl broke off");
+            }
+        }
+    })
+}
+
+/// Plans every list, tells which looks are to be expected, and puts them down for the crawler.
+async fn fill(
+    store: &Store,
+    settings: &Settings,
+    lists: Vec<List>,
+    announce: oneshot::Sender<HashSet<(String, String)>>,
+) -> anyhow::Result<()> {
+    let mut plans = Vec::new();
+    let mut expected = HashSet::new();
+    for (source, mut listed) in lists {
+        if source == "list" && !settings.crawl.run_packages {
+            // A history of "may not run" is none.
+            listed.iter_mut().for_each(|listed| listed.backfill = 0);
+        }
+        let plan = Plan::make(store, listed).await?;
+        for (spec, error) in &plan.failed {
+            tracing::warn!(identity = %spec.identity, %error, "no history");
+        }
+        expected.extend(plan.looks());
+        plans.push((source, plan));
+    }
+    // Before the first of these looks can end.
+    if !plans.is_empty() {
+        let _ = announce.send(expected);
+    }
+    for (source, plan) in plans {
+        plan.put_down(store, settings, source).await?;
+    }
+    Ok(())
+}
+
+/// The looks of the lists, as far as they have come.
+#[derive(Default)]
+struct Expected {
+    waiting: HashSet<(String, String)>,
+    total: usize,
+    determined: usize,
+    drifts: usize,
+}
+
+impl Expected {
+    fn new(waiting: HashSet<(String, String)>) -> Expected {
+        Expected {
+            total: waiting.len(),
+            waiting,
+            ..Expected::default()
+        }
+    }
+
+    /// How far this look brings them, as `3/31`; `None` for a look that is none of theirs.
+    fn count(&mut self, look: &Look) -> Option<String> {
+        let key = (look.identity.clone(), look.version.clone()?);
+        self.waiting.remove(&key).then(|| {
+            self.determined += usize::from(look.determined());
+            self.drifts += usize::from(look.drift.is_some());
+            format!("{}/{}", self.total - self.waiting.len(), self.total)
+        })
+    }
+
+    fn is_done(&self) -> bool {
+        self.waiting.is_empty()
+    }
+}
+
+/// Writes a line for every look, and one when the lists' looks are done. Lines that can't be written are let go.
+async fn report(
+    mut told: mpsc::UnboundedReceiver<Event>,
+    mut announced: oneshot::Receiver<HashSet<(String, String)>>,
+    home: String,
+) {
+    let mut expected = Expected::default();
+    let mut announcing = true;
+    loop {
+        tokio::select! {
+            biased;
+            looks = &mut announced, if announcing => {
+                announcing = false;
+                let Ok(looks) = looks else { continue };
+                expected = Expected::new(looks);
+                let _ = output::plain(&match expected.total {
+                    0 => format!("every listed version is in the index; see {home}"),
+                    count => format!("{count} versions to look at, oldest first; see {home} meanwhile"),
+                });
+            }
+            event = told.recv() => match event {
+                Some(event) => tell(event, &mut expected, &home),
+                None => return,
+            },
+        }
+    }
+}
+
+fn tell(event: Event, expected: &mut Expected, home: &str) {
+    let Some(look) = Look::of_event(event) else { return };
+    let mut line = Vec::new();
+    let counted = expected.count(&look);
+    if let Some(place) = &counted {
+        line.push((Ink::Dim, format!("[{place}] ")));
+    }
+    line.extend(look.line());
+    let _ = output::line(&line);
+    if counted.is_some() && expected.is_done() {
+        let _ = output::line(&[
+            (Ink::Good, "done".to_owned()),
+            (
+                Ink::Plain,
+                format!(
+                    ": {} of {} versions determined, {} with drift; see {home}",
+                    expected.determined, expected.total, expected.drifts
+                ),
+            ),
+        ]);
+    }
+}
+
+fn start_up_lines(settings: &Settings, address: SocketAddr, crawling: bool) -> std::io::Result<()> {
+    let home = home(settings, address);
+    let fact =
+        |name: &str, text: String| output::line(&[(Ink::Dim, format!("  {name:<10}")), (Ink::Plain, text)]);
+    output::line(&[(
+        Ink::Strong,
+        format!("mcpindex-server {}", env!("CARGO_PKG_VERSION")),
+    )])?;
+    fact("listening", format!("http://{address}"))?;
+    if home != format!("http://{address}/") {
+        fact("pages", home.clone())?;
+    }
+    fact("API", format!("{home}api/v1/servers"))?;
+    fact("database", settings.location().to_string())?;
+    if !crawling {
+        return fact("crawl", "off (--no-crawl)".to_owned());
+    }
+    fact(
+        "crawl",
+        format!(
+            "each server every {}, {} at the same time",
+            settings.crawl.every, settings.crawl.workers
+        ),
+    )?;
+    let packages = if settings.crawl.run_packages {
+        "those of lists run too (run_packages = true), without a sandbox, as this user"
+    } else {
+        "run only when asked for at the shell (add, backfill, --starter), without a sandbox, as this user"
+    };
+    fact("packages", packages.to_owned())?;
+    if !address.ip().is_loopback() {
+        fact(
+            "access",
+            "whoever reaches this address can read the index: there is no sign-in".to_owned(),
+        )?;
+    }
+    Ok(())
+}
+
+fn starter_lines(lists: &[List]) -> std::io::Result<()> {
+    output::plain("starter list, run now on this machine:")?;
+    let starter = lists.iter().filter(|(source, _)| *source == "starter");
+    for listed in starter.flat_map(|(_, listed)| listed) {
+        let mut line = vec![(Ink::Strong, format!("  {}", listed.spec.identity))];
+        if listed.backfill > 0 {
+            line.push((Ink::Plain, format!("  last {} versions", listed.backfill)));
+        }
+        if let Some(about) = &listed.about {
+            line.push((Ink::Dim, format!("  {about}")));
+        }
+        output::line(&line)?;
+    }
+    Ok(())
+}
+
+/// The address of the home page for people, with a slash at its end.
+fn home(settings: &Settings, address: SocketAddr) -> String {
+    if let Some(url) = &settings.server.public_url {
+        let url = url.as_str();
+        return if url.ends_with('/') {
+            url.to_owned()
+        } else {
+            format!("{url}/")
+        };
+    }
+    // An address that stands for all of them can't be opened in a browser.
+    let mut address = address;
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    format!("http://{address}/")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use mcpindex_contract::outcome::Outcome;
+
+    use super::*;
+
+    #[test]
+    fn the_home_page_is_where_people_find_it() {
+        let check = |public: Option<&str>, address: &str, expected: &str| {
+            let mut settings = Settings::defaults(PathBuf::from("data"));
+            settings.server.public_url = public.map(|url| url.parse().expect("a URL"));
+            assert_eq!(home(&settings, address.parse().expect("an address")), expected);
+        };
+        check(None, "127.0.0.1:8080", "http://127.0.0.1:8080/");
+        check(None, "0.0.0.0:80", "http://127.0.0.1:80/");
+        check(None, "[::]:80", "http://[::1]:80/");
+        check(
+            Some("https://a.example/index"),
+            "0.0.0.0:80",
+            "https://a.example/index/",
+        );
+    }
+
+    #[test]
+    fn a_look_counts_once_and_only_when_expected() {
+        let key = |version: &str| ("npm:a".to_owned(), version.to_owned());
+        let mut expected = Expected::new(HashSet::from([key("1.0.0"), key("1.1.0")]));
+        let mut look = Look {
+            identity: "npm:a".to_owned(),
+            version: Some("1.1.0".to_owned()),
+            outcome: Outcome::Ok,
+            detail: None,
+            tools: Some(1),
+            drift: Some(1),
+            kinds: Vec::new(),
+            compared: true,
+        };
+        assert_eq!(expected.count(&look).as_deref(), Some("1/2"));
+        assert_eq!(expected.count(&look), None);
+        look.version = Some("2.0.0".to_owned());
+        assert_eq!(expected.count(&look), None);
+        assert!(!expected.is_done());
+        look.version = Some("1.0.0".to_owned());
+        look.outcome = Outcome::Crashed;
+        look.drift = None;
+        assert_eq!(expected.count(&look).as_deref(), Some("2/2"));
+        assert!(expected.is_done());
+        assert_eq!((expected.determined, expected.drifts), (1, 1));
+    }
+}

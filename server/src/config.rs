@@ -1,0 +1,841 @@
+//! Settings: defaults, then a TOML file, then `MCPINDEX_*` variables, then flags; the later wins.
+//!
+//! One table ([`KEYS`]) names every setting with its variable and what it sets, so that the file and the environment are
+//! read by the same code and a misspelt name can be answered with the nearest one.
+//!
+//! Invariant: a setting that is not understood stops the program with its place; the database's password is in no text
+//! that this module makes.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use mcpindex_store::{Location, LocationError};
+use secrecy::{ExposeSecret as _, SecretString};
+use toml::de::{DeTable, DeValue};
+use url::Url;
+
+/// The settings as a file, every one with its default.
+pub const DEFAULT_FILE: &str = include_str!("default.toml");
+
+/// Seconds that one look may take before another worker takes it over: an installation and a whole inspection fit in.
+const LEASE_SECONDS: i64 = 900;
+
+/// The most looks at the same time: each one is a process or a connection.
+const MOST_WORKERS: i64 = 64;
+
+/// The shortest and the longest time between two looks at a server, in seconds.
+const EVERY_SECONDS: std::ops::RangeInclusive<i64> = 10..=365 * 86_400;
+
+/// Everything that can be set.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The folder for what this program keeps.
+    pub data: PathBuf,
+    /// The file that was read, if one was.
+    pub file: Option<PathBuf>,
+    /// `[server]`.
+    pub server: ServerSettings,
+    /// `[database]`; `None` is the SQLite file in the data folder.
+    pub database: Option<Location>,
+    /// `[crawl]`.
+    pub crawl: CrawlSettings,
+}
+
+/// `[server]`: where pages and API are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerSettings {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// The address that people use, when it is another one.
+    pub public_url: Option<Url>,
+}
+
+/// `[crawl]`: how servers are looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CrawlSettings {
+    /// Time between two looks at one server.
+    pub every: Every,
+    /// Looks at the same time.
+    pub workers: usize,
+    /// Whether packages and commands from lists run, without a sandbox.
+    pub run_packages: bool,
+    /// Private networks that servers may be in.
+    pub allow_networks: Vec<String>,
+    /// Whether plain `http:` is used outside of those networks.
+    pub allow_http: bool,
+    /// Where packages are installed; `None` is `packages` in the data folder.
+    pub cache: Option<PathBuf>,
+    /// A list of servers to follow.
+    pub targets: Option<PathBuf>,
+}
+
+/// Why settings could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The file can't be read.
+    #[error("the configuration `{path}` can't be read: {reason}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// The system's words.
+        reason: String,
+    },
+    /// A line of the file is not understood.
+    #[error("{path}:{line}: {problem}")]
+    Line {
+        /// The file.
+        path: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong, and what would be right.
+        problem: String,
+    },
+    /// A variable is not understood.
+    #[error("{variable}: {problem}")]
+    Variable {
+        /// Its name.
+        variable: String,
+        /// What is wrong, and what would be right.
+        problem: String,
+    },
+    /// A flag is not understood.
+    #[error("{flag}: {problem}")]
+    Flag {
+        /// Its name.
+        flag: &'static str,
+        /// What is wrong, and what would be right.
+        problem: String,
+    },
+}
+
+/// The flags that are settings too.
+#[derive(Debug, Clone, Default)]
+pub struct Flags {
+    /// `--config`.
+    pub config: Option<PathBuf>,
+    /// `--data`.
+    pub data: PathBuf,
+    /// `--database`.
+    pub database: Option<SecretString>,
+    /// `--listen`.
+    pub listen: Option<SocketAddr>,
+}
+
+/// One setting.
+struct Key {
+    section: &'static str,
+    name: &'static str,
+    variable: &'static str,
+    set: Set,
+}
+
+/// What kind of value a setting takes, and where it goes. `Path` values are made absolute to where they were written.
+enum Set {
+    Text(fn(&mut Settings, &str) -> Result<(), String>),
+    Number(fn(&mut Settings, i64) -> Result<(), String>),
+    Switch(fn(&mut Settings, bool)),
+    List(fn(&mut Settings, Vec<String>)),
+    Path(fn(&mut Settings, PathBuf)),
+    Database,
+}
+
+/// Every setting of the file, in the order of `default.toml`.
+const KEYS: &[Key] = &[
+    Key {
+        section: "server",
+        name: "listen",
+        variable: "MCPINDEX_LISTEN",
+        set: Set::Text(|settings, text| {
+            settings.server.listen = listen_address(text)?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "server",
+        name: "public_url",
+        variable: "MCPINDEX_PUBLIC_URL",
+        set: Set::Text(|settings, text| {
+            settings.server.public_url = Some(public_url(text)?);
+            Ok(())
+        }),
+    },
+    Key {
+        section: "database",
+        name: "url",
+        variable: "MCPINDEX_DATABASE",
+        set: Set::Database,
+    },
+    Key {
+        section: "crawl",
+        name: "every",
+        variable: "MCPINDEX_CRAWL_EVERY",
+        set: Set::Text(|settings, text| {
+            settings.crawl.every = text.parse()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "crawl",
+        name: "workers",
+        variable: "MCPINDEX_CRAWL_WORKERS",
+        set: Set::Number(|settings, number| {
+            settings.crawl.workers = usize::try_from(number)
+                .ok()
+                .filter(|_| (1..=MOST_WORKERS).contains(&number))
+                .ok_or_else(|| format!("expected a number from 1 to {MOST_WORKERS}, not {number}"))?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "crawl",
+        name: "run_packages",
+        variable: "MCPINDEX_CRAWL_RUN_PACKAGES",
+        set: Set::Switch(|settings, on| settings.crawl.run_packages = on),
+    },
+    Key {
+        section: "crawl",
+        name: "allow_networks",
+        variable: "MCPINDEX_CRAWL_ALLOW_NETWORKS",
+        set: Set::List(|settings, networks| settings.crawl.allow_networks = networks),
+    },
+    Key {
+        section: "crawl",
+        name: "allow_http",
+        variable: "MCPINDEX_CRAWL_ALLOW_HTTP",
+        set: Set::Switch(|settings, on| settings.crawl.allow_http = on),
+    },
+    Key {
+        section: "crawl",
+        name: "cache",
+        variable: "MCPINDEX_CRAWL_CACHE",
+        set: Set::Path(|settings, path| settings.crawl.cache = Some(path)),
+    },
+    Key {
+        section: "crawl",
+        name: "targets",
+        variable: "MCPINDEX_CRAWL_TARGETS",
+        set: Set::Path(|settings, path| settings.crawl.targets = Some(path)),
+    },
+];
+
+/// The variables that are read elsewhere (flags of the same meaning, and the tests'), so that none is taken for a misspelt setting.
+const OTHER_VARIABLES: &[&str] = &[
+    "MCPINDEX_CONFIG",
+    "MCPINDEX_DATA",
+    "MCPINDEX_LOG",
+    "MCPINDEX_LOG_FORMAT",
+];
+
+/// How many letters a name may differ in to be taken for a misspelling.
+const MISSPELT: usize = 2;
+
+impl Settings {
+    /// The settings when nothing is set, with this data folder.
+    pub fn defaults(data: PathBuf) -> Settings {
+        Settings {
+            data,
+            file: None,
+            server: ServerSettings {
+                listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+                public_url: None,
+            },
+            database: None,
+            crawl: CrawlSettings {
+                every: Every(86_400),
+                workers: 4,
+                run_packages: false,
+                allow_networks: Vec::new(),
+                allow_http: false,
+                cache: None,
+                targets: None,
+            },
+        }
+    }
+
+    /// Reads the file that the flags name, then `variables`, then the flags.
+    pub fn load(
+        flags: &Flags,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Settings, ConfigError> {
+        let mut settings = Settings::defaults(flags.data.clone());
+        if let Some(path) = &flags.config {
+            let text = std::fs::read_to_string(path).map_err(|error| ConfigError::Unreadable {
+                path: path.display().to_string(),
+                reason: error.to_string(),
+            })?;
+            settings.read_file(path, &text)?;
+        }
+        settings.read_variables(variables)?;
+        if let Some(url) = &flags.database {
+            let database = database(url.expose_secret(), Path::new(""));
+            settings.database = Some(database.map_err(|problem| ConfigError::Flag {
+                flag: "--database",
+                problem,
+            })?);
+        }
+        if let Some(listen) = flags.listen {
+            settings.server.listen = listen;
+        }
+        Ok(settings)
+    }
+
+    /// Where the database is.
+    pub fn location(&self) -> Location {
+        self.database
+            .clone()
+            .unwrap_or_else(|| Location::Sqlite(self.data.join("mcpindex.db")))
+    }
+
+    /// Where packages are installed.
+    pub fn cache(&self) -> PathBuf {
+        self.crawl
+            .cache
+            .clone()
+            .unwrap_or_else(|| self.data.join("packages"))
+    }
+
+    /// The crawler's part.
+    pub fn for_crawler(&self) -> mcpindex_crawler::settings::Settings {
+        mcpindex_crawler::settings::Settings {
+            every: self.crawl.every.seconds(),
+            workers: self.crawl.workers,
+            run_packages: self.crawl.run_packages,
+            allow_networks: self.crawl.allow_networks.clone(),
+            allow_http: self.crawl.allow_http,
+            cache: self.cache(),
+            lease: LEASE_SECONDS,
+        }
+    }
+
+    fn read_file(&mut self, path: &Path, text: &str) -> Result<(), ConfigError> {
+        let at = |offset: usize, problem: String| ConfigError::Line {
+            path: path.display().to_string(),
+            line: line_of(text, offset),
+            problem,
+        };
+        let base = path.parent().unwrap_or(Path::new(""));
+        let document = DeTable::parse(text).map_err(|error| {
+            let offset = error.span().map_or(0, |span| span.start);
+            at(offset, one_line(error.message()))
+        })?;
+        for (section, value) in in_file_order(document.get_ref()) {
+            let name = section.get_ref().as_ref();
+            let place = section.span().start;
+            if !KEYS.iter().any(|key| key.section == name) {
+                return Err(at(place, unknown_section(name)));
+            }
+            let DeValue::Table(table) = value.get_ref() else {
+                return Err(at(place, format!("`{name}` is a section: write [{name}]")));
+            };
+            for (key, value) in in_file_order(table) {
+                let place = key.span().start;
+                let known = KEYS
+                    .iter()
+                    .find(|known| known.section == name && known.name == key.get_ref().as_ref())
+                    .ok_or_else(|| at(place, unknown_key(name, key.get_ref())))?;
+                self.set_from_file(known, value.get_ref(), base)
+                    .map_err(|problem| at(place, format!("[{name}] {}: {problem}", known.name)))?;
+            }
+        }
+        self.file = Some(path.to_owned());
+        Ok(())
+    }
+
+    fn set_from_file(&mut self, key: &Key, value: &DeValue<'_>, base: &Path) -> Result<(), String> {
+        match (&key.set, value) {
+            (Set::Text(set), DeValue::String(text)) => set(self, text),
+            (Set::Number(set), DeValue::Integer(number)) => {
+                let number = i64::from_str_radix(number.as_str(), number.radix())
+                    .map_err(|_| format!("{number} is too large"))?;
+                set(self, number)
+            }
+            (Set::Switch(set), DeValue::Boolean(on)) => {
+                set(self, *on);
+                Ok(())
+            }
+            (Set::List(set), DeValue::Array(items)) => {
+                let texts: Option<Vec<String>> = items
+                    .iter()
+                    .map(|item| item.get_ref().as_str().map(str::to_owned))
+                    .collect();
+                set(
+                    self,
+                    texts.ok_or("expected a list of texts, such as [\"10.1.0.0/16\"]")?,
+                );
+                Ok(())
+            }
+            (Set::Path(set), DeValue::String(text)) => {
+                set(self, base.join(text.as_ref()));
+                Ok(())
+            }
+            (Set::Database, DeValue::String(text)) => {
+                self.database = Some(database(text, base)?);
+                Ok(())
+            }
+            (set, other) => Err(format!("expected {}, not a {}", set.expects(), other.type_str())),
+        }
+    }
+
+    fn read_variables(
+        &mut self,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<(), ConfigError> {
+        // An empty variable is one that is not set: that is how compose files hand on what the user left out.
+        let given = variables
+            .into_iter()
+            .filter(|(name, value)| name.starts_with("MCPINDEX_") && !value.is_empty());
+        for (name, value) in given {
+            let result = match KEYS.iter().find(|key| key.variable == name) {
+                Some(key) => self.set_from_variable(key, &value),
+                None => refuse_misspelt_variable(&name),
+            };
+            result.map_err(|problem| ConfigError::Variable {
+                variable: name,
+                problem,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn set_from_variable(&mut self, key: &Key, text: &str) -> Result<(), String> {
+        match &key.set {
+            Set::Text(set) => set(self, text),
+            Set::Number(set) => set(
+                self,
+                text.parse()
+                    .map_err(|_| format!("expected a number, not `{text}`"))?,
+            ),
+            Set::Switch(set) => {
+                set(
+                    self,
+                    text.parse()
+                        .map_err(|_| format!("expected `true` or `false`, not `{text}`"))?,
+                );
+                Ok(())
+            }
+            Set::List(set) => {
+                let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+                set(self, items.map(str::to_owned).collect());
+                Ok(())
+            }
+            Set::Path(set) => {
+                set(self, PathBuf::from(text));
+                Ok(())
+            }
+            Set::Database => {
+                self.database = Some(database(text, Path::new(""))?);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Set {
+    fn expects(&self) -> &'static str {
+        match self {
+            Set::Text(_) | Set::Path(_) | Set::Database => "a text in quotes",
+            Set::Number(_) => "a number",
+            Set::Switch(_) => "true or false",
+            Set::List(_) => "a list of texts",
+        }
+    }
+}
+
+/// A span of time, written as `30m`, `24h`, `1h30m` or `7d`; whole seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Every(i64);
+
+impl Every {
+    /// In seconds.
+    pub fn seconds(self) -> i64 {
+        self.0
+    }
+}
+
+const UNITS: [(char, i64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
+
+impl std::str::FromStr for Every {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Every, String> {
+        let no_time = || format!("`{text}` is no time: write it as 30m, 24h or 7d");
+        let mut seconds: i64 = 0;
+        let mut rest = text;
+        while !rest.is_empty() {
+            let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(no_time)?;
+            let (number, after) = rest.split_at(digits);
+            let number: i64 = number.parse().map_err(|_| no_time())?;
+            let (_, unit) = UNITS
+                .into_iter()
+                .find(|(letter, _)| after.starts_with(*letter))
+                .ok_or_else(no_time)?;
+            seconds = number
+                .checked_mul(unit)
+                .and_then(|more| seconds.checked_add(more))
+                .ok_or_else(no_time)?;
+            rest = &after[1..];
+        }
+        if text.is_empty() {
+            return Err(no_time());
+        }
+        if !EVERY_SECONDS.contains(&seconds) {
+            return Err(format!("`{text}` is out of bounds: from 10s to 365d"));
+        }
+        Ok(Every(seconds))
+    }
+}
+
+impl fmt::Display for Every {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let largest = |(_, unit): &(char, i64)| self.0 % unit == 0;
+        let (letter, unit) = UNITS.into_iter().find(largest).unwrap_or(('s', 1));
+        // A day is written in hours, as people say it.
+        match (letter, self.0 / unit) {
+            ('d', 1) => write!(formatter, "24h"),
+            (letter, count) => write!(formatter, "{count}{letter}"),
+        }
+    }
+}
+
+/// An address to listen on; `localhost` is the IPv4 loopback address.
+pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let numeric = text
+        .strip_prefix("localhost:")
+        .map(|port| format!("127.0.0.1:{port}"));
+    numeric.as_deref().unwrap_or(text).parse().map_err(|_| {
+        format!("`{text}` is no address to listen on: write it as 127.0.0.1:8080 or 0.0.0.0:8080")
+    })
+}
+
+fn public_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| format!("`{text}` is no URL: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(format!("`{text}` is no http(s) URL"));
+    }
+    if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
+        return Err(format!(
+            "`{text}` has a path, and the pages are at the root of their host"
+        ));
+    }
+    Ok(url)
+}
+
+/// What `url` names; a relative path starts at `base`.
+fn database(text: &str, base: &Path) -> Result<Location, String> {
+    match text.parse() {
+        Ok(Location::Sqlite(path)) => Ok(Location::Sqlite(base.join(path))),
+        Ok(location) => Ok(location),
+        Err(error) => Err(LocationError::to_string(&error)),
+    }
+}
+
+fn unknown_section(name: &str) -> String {
+    if let Some(key) = KEYS.iter().find(|key| key.name == name) {
+        return format!("`{name}` belongs in [{}]", key.section);
+    }
+    let mut sections: Vec<&str> = KEYS.iter().map(|key| key.section).collect();
+    sections.dedup();
+    match nearest(name, sections.iter().copied()) {
+        Some(near) => format!("unknown section [{name}]; did you mean [{near}]?"),
+        None => format!("unknown section [{name}]; there are [{}]", sections.join("], [")),
+    }
+}
+
+fn unknown_key(section: &str, name: &str) -> String {
+    let here = || {
+        KEYS.iter()
+            .filter(|key| key.section == section)
+            .map(|key| key.name)
+    };
+    if let Some(key) = KEYS.iter().find(|key| key.name == name) {
+        return format!("`{name}` belongs in [{}], not in [{section}]", key.section);
+    }
+    match nearest(name, here()) {
+        Some(near) => format!("unknown key `{name}` in [{section}]; did you mean `{near}`?"),
+        None => {
+            let known: Vec<&str> = here().collect();
+            format!(
+                "unknown key `{name}` in [{section}]; known are {}",
+                known.join(", ")
+            )
+        }
+    }
+}
+
+/// Variables of other programs and of tests share the prefix, so only a near miss is refused.
+fn refuse_misspelt_variable(name: &str) -> Result<(), String> {
+    let known = || {
+        KEYS.iter()
+            .map(|key| key.variable)
+            .chain(OTHER_VARIABLES.iter().copied())
+    };
+    if known().any(|variable| variable == name) {
+        return Ok(());
+    }
+    match nearest(name, known()) {
+        Some(near) => Err(format!("no such setting; did you mean {near}?")),
+        None => Ok(()),
+    }
+}
+
+/// The known name that `name` was likely meant to be.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= MISSPELT && *distance * 2 < candidate.len())
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+type Entry<'t, 'i> = (
+    &'t toml::Spanned<std::borrow::Cow<'i, str>>,
+    &'t toml::Spanned<DeValue<'i>>,
+);
+
+/// The entries as they stand in the file, so that the first mistake is the one reported.
+fn in_file_order<'t, 'i>(table: &'t DeTable<'i>) -> Vec<Entry<'t, 'i>> {
+    let mut entries: Vec<Entry<'t, 'i>> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
+}
+
+fn one_line(text: &str) -> String {
+    text.lines().collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Settings, ConfigError> {
+        let mut settings = Settings::defaults(PathBuf::from("data"));
+        settings.read_file(Path::new("etc/mcpindex.toml"), text)?;
+        Ok(settings)
+    }
+
+    fn check_refused(text: &str, expected: &str) {
+        let error = read(text).expect_err("the text is not right");
+        assert_eq!(error.to_string(), expected);
+    }
+
+    fn with_variables(variables: &[(&str, &str)]) -> Result<Settings, ConfigError> {
+        let mut settings = Settings::defaults(PathBuf::from("data"));
+        settings.read_variables(
+            variables
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
+        )?;
+        Ok(settings)
+    }
+
+    #[test]
+    fn the_default_file_sets_the_defaults() {
+        let read = read(DEFAULT_FILE).expect("the default file is right");
+        let defaults = Settings::defaults(PathBuf::from("data"));
+        assert_eq!(read.server, defaults.server);
+        assert!(read.database.is_none());
+        assert_eq!(read.crawl, defaults.crawl);
+    }
+
+    #[test]
+    fn the_default_file_names_every_setting_and_its_variable() {
+        for key in KEYS {
+            let line = |line: &str| {
+                line.trim_start_matches("# ")
+                    .starts_with(&format!("{} = ", key.name))
+            };
+            assert!(DEFAULT_FILE.lines().any(line), "{} is missing", key.name);
+            assert!(DEFAULT_FILE.contains(key.variable), "{} is missing", key.variable);
+        }
+    }
+
+    #[test]
+    fn what_the_default_file_leaves_out_can_be_put_in() {
+        let uncommented: Vec<&str> = DEFAULT_FILE
+            .lines()
+            .map(|line| match line.strip_prefix("# ") {
+                Some(setting) if setting.contains(" = ") => setting,
+                _ => line,
+            })
+            .collect();
+        let settings = read(&uncommented.join("\n")).expect("every setting is right");
+        assert_eq!(
+            settings.server.public_url.map(String::from).as_deref(),
+            Some("https://mcpindex.example.com/")
+        );
+        assert!(matches!(settings.database, Some(Location::Postgres(_))));
+        assert_eq!(settings.crawl.cache, Some(PathBuf::from("etc/packages")));
+        assert_eq!(settings.crawl.targets, Some(PathBuf::from("etc/targets.toml")));
+    }
+
+    #[test]
+    fn a_misspelt_key_is_refused_with_its_line_and_the_nearest_one() {
+        check_refused(
+            "[server]\nlisten = \"127.0.0.1:1\"\n\n[crawl]\nevry = \"24h\"\n",
+            "etc/mcpindex.toml:5: unknown key `evry` in [crawl]; did you mean `every`?",
+        );
+        check_refused(
+            "[crawl]\ntimeout = 3\n",
+            "etc/mcpindex.toml:2: unknown key `timeout` in [crawl]; known are every, workers, run_packages, allow_networks, allow_http, cache, targets",
+        );
+        check_refused(
+            "[craw]\n",
+            "etc/mcpindex.toml:1: unknown section [craw]; did you mean [crawl]?",
+        );
+        check_refused(
+            "listen = \"127.0.0.1:1\"\n",
+            "etc/mcpindex.toml:1: `listen` belongs in [server]",
+        );
+        check_refused(
+            "[server]\nevery = \"1h\"\n",
+            "etc/mcpindex.toml:2: `every` belongs in [crawl], not in [server]",
+        );
+    }
+
+    #[test]
+    fn a_value_that_does_not_fit_is_refused_with_its_line() {
+        check_refused(
+            "[crawl]\nworkers = \"4\"\n",
+            "etc/mcpindex.toml:2: [crawl] workers: expected a number, not a string",
+        );
+        check_refused(
+            "[crawl]\nworkers = 0\n",
+            "etc/mcpindex.toml:2: [crawl] workers: expected a number from 1 to 64, not 0",
+        );
+        check_refused(
+            "[crawl]\nevery = \"daily\"\n",
+            "etc/mcpindex.toml:2: [crawl] every: `daily` is no time: write it as 30m, 24h or 7d",
+        );
+        check_refused(
+            "[crawl]\nallow_networks = [10]\n",
+            "etc/mcpindex.toml:2: [crawl] allow_networks: expected a list of texts, such as [\"10.1.0.0/16\"]",
+        );
+        check_refused(
+            "crawl = 3\n",
+            "etc/mcpindex.toml:1: `crawl` is a section: write [crawl]",
+        );
+        let error = read("[crawl]\nevery = \n").expect_err("no value");
+        assert!(error.to_string().starts_with("etc/mcpindex.toml:2: "), "{error}");
+    }
+
+    #[test]
+    fn variables_are_stronger_than_the_file_and_flags_than_both() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("mcpindex.toml");
+        std::fs::write(
+            &file,
+            "[server]\nlisten = \"127.0.0.1:1\"\n[crawl]\nworkers = 1\nevery = \"1h\"\n",
+        )
+        .expect("written");
+        let flags = Flags {
+            config: Some(file),
+            listen: Some(SocketAddr::from(([127, 0, 0, 1], 3))),
+            ..Flags::default()
+        };
+        let variables = [
+            ("MCPINDEX_LISTEN", "127.0.0.1:2"),
+            ("MCPINDEX_CRAWL_WORKERS", "2"),
+        ];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let settings = Settings::load(&flags, variables).expect("right");
+        assert_eq!(settings.server.listen.port(), 3);
+        assert_eq!(settings.crawl.workers, 2);
+        assert_eq!(settings.crawl.every.seconds(), 3600);
+    }
+
+    #[test]
+    fn a_variable_has_the_type_of_its_setting() {
+        let settings = with_variables(&[
+            ("MCPINDEX_CRAWL_ALLOW_NETWORKS", "10.1.0.0/16, 192.168.0.0/24"),
+            ("MCPINDEX_CRAWL_RUN_PACKAGES", "true"),
+            ("MCPINDEX_CRAWL_EVERY", ""),
+            ("MCPINDEX_SOMEONE_ELSES", "1"),
+        ])
+        .expect("right");
+        assert_eq!(settings.crawl.allow_networks, ["10.1.0.0/16", "192.168.0.0/24"]);
+        assert!(settings.crawl.run_packages);
+        assert_eq!(settings.crawl.every.seconds(), 86_400);
+
+        let refused = |name, value| {
+            with_variables(&[(name, value)])
+                .expect_err("not right")
+                .to_string()
+        };
+        assert_eq!(
+            refused("MCPINDEX_CRAWL_RUN_PACKAGES", "yes"),
+            "MCPINDEX_CRAWL_RUN_PACKAGES: expected `true` or `false`, not `yes`"
+        );
+        assert_eq!(
+            refused("MCPINDEX_CRAWL_EVRY", "1h"),
+            "MCPINDEX_CRAWL_EVRY: no such setting; did you mean MCPINDEX_CRAWL_EVERY?"
+        );
+    }
+
+    #[test]
+    fn a_password_is_in_no_text() {
+        let settings = with_variables(&[("MCPINDEX_DATABASE", "postgres://u:hunter2@h/n")]).expect("right");
+        assert!(!format!("{settings:?}").contains("hunter2"));
+        assert!(!settings.location().to_string().contains("hunter2"));
+        let refused =
+            with_variables(&[("MCPINDEX_DATABASE", "mysql://u:hunter2@h/n")]).expect_err("not ours");
+        assert_eq!(
+            refused.to_string(),
+            "MCPINDEX_DATABASE: `mysql:` is no database known here: expected a path, `sqlite:PATH` or `postgres://…`"
+        );
+    }
+
+    #[test]
+    fn an_sqlite_path_starts_where_it_was_written() {
+        let settings = read("[database]\nurl = \"index.db\"\n").expect("right");
+        assert_eq!(
+            settings.location(),
+            Location::Sqlite(PathBuf::from("etc/index.db"))
+        );
+        let settings = with_variables(&[("MCPINDEX_DATABASE", "sqlite:index.db")]).expect("right");
+        assert_eq!(settings.location(), Location::Sqlite(PathBuf::from("index.db")));
+    }
+
+    #[test]
+    fn a_public_url_names_a_host_and_no_more() {
+        assert!(public_url("https://index.example").is_ok());
+        for wrong in [
+            "index.example",
+            "ftp://index.example",
+            "https://index.example/sub/",
+            "https://index.example/?a",
+        ] {
+            assert!(public_url(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn times_are_read_and_written() {
+        let check = |text: &str, seconds, shown: &str| {
+            let every: Every = text.parse().expect(text);
+            assert_eq!((every.seconds(), every.to_string().as_str()), (seconds, shown));
+        };
+        check("24h", 86_400, "24h");
+        check("7d", 604_800, "7d");
+        check("1h30m", 5_400, "90m");
+        check("45s", 45, "45s");
+        for wrong in [
+            "",
+            "5",
+            "h",
+            "1w",
+            "-1h",
+            "1 h",
+            "9s",
+            "366d",
+            "99999999999999999999d",
+            "9223372036854775807h",
+        ] {
+            assert!(wrong.parse::<Every>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! The index as people and programs read it: pages, the JSON API, and what every answer has in common.
+//!
+//! [`router::router`] is the whole of it as one service: it needs an [`app::App`] and nothing global, so tests call it
+//! without a socket.
+//!
+//! Invariant: nothing here writes SQL, runs a server or trusts a server's text; a failed look is never shown as an
+//! empty one.
+
+pub mod api;
+pub mod app;
+pub mod args;
+mod assets;
+pub mod commands;
+pub mod config;
+pub mod exit;
+mod headers;
+mod links;
+pub mod logging;
+pub mod output;
+mod pages;
+mod problem;
+pub mod progress;
+mod query;
+pub mod router;
+mod state;
+mod text_diff;
+mod when;
+mod words;

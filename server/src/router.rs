@@ -1,0 +1,135 @@
+//! Every address of the server in one table, and what lies around all of them.
+//!
+//! Invariant: an address that is not in this table doesn't exist; no handler runs outside these layers.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::get;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+use tower_http::limit::RequestBodyLimitLayer;
+use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer};
+use tower_http::timeout::TimeoutLayer;
+use tower_http::trace::TraceLayer;
+
+use crate::app::App;
+use crate::headers::REQUEST_ID;
+use crate::{api, assets, headers, pages, problem};
+
+/// The longest that making one answer may take.
+const ANSWER_TIME: Duration = Duration::from_secs(30);
+/// The largest request body, in bytes. Nothing here takes one yet.
+const MAX_BODY: usize = 64 * 1024;
+
+/// The whole server as one service.
+pub fn router(app: App) -> Router {
+    let table = Router::new()
+        .route("/", get(pages::home::home))
+        .route("/servers", get(pages::servers::servers))
+        .route("/servers/{identity}", get(pages::server::server))
+        .route("/drifts", get(pages::drifts::drifts))
+        .route("/drifts/{id}", get(pages::drift::drift))
+        .route("/definitions/{digest}", get(pages::definition::definition))
+        .route("/definitions/{digest}/text", get(pages::definition::text))
+        .route("/vocabulary", get(pages::vocabulary::vocabulary))
+        .route("/assets/{file}", get(assets::asset))
+        .route("/api/v1/servers", get(api::servers::servers))
+        .route("/api/v1/servers/{identity}", get(api::servers::server))
+        .route("/api/v1/servers/{identity}/tools", get(api::servers::tools))
+        .route(
+            "/api/v1/servers/{identity}/observations",
+            get(api::servers::observations),
+        )
+        .route(
+            "/api/v1/servers/{identity}/drifts",
+            get(api::drifts::server_drifts),
+        )
+        .route("/api/v1/drifts", get(api::drifts::drifts))
+        .route("/api/v1/drifts/{id}", get(api::drifts::drift))
+        .route("/api/v1/definitions/{digest}", get(api::definitions::definition))
+        .route("/api/v1/vocabulary", get(api::vocabulary::vocabulary))
+        .route("/healthz", get(api::health::healthz))
+        .route("/readyz", get(api::health::readyz))
+        .fallback(pages::error::no_such_address)
+        .with_state(app.clone());
+    within_layers(table, app, ANSWER_TIME)
+}
+
+/// What lies around every handler. Innermost first: each layer lies around those above it.
+fn within_layers(table: Router, app: App, answer_time: Duration) -> Router {
+    table
+        .layer(RequestBodyLimitLayer::new(MAX_BODY))
+        .layer(TimeoutLayer::with_status_code(
+            StatusCode::SERVICE_UNAVAILABLE,
+            answer_time,
+        ))
+        .layer(CatchPanicLayer::custom(problem::panicked))
+        .layer(from_fn_with_state(app, problem::render))
+        .layer(CompressionLayer::new().gzip(true))
+        .layer(from_fn(headers::conditional))
+        .layer(from_fn(headers::security))
+        .layer(TraceLayer::new_for_http().make_span_with(request_span))
+        .layer(PropagateRequestIdLayer::new(REQUEST_ID))
+        .layer(SetRequestIdLayer::new(REQUEST_ID, MakeRequestUuid))
+        .layer(from_fn(headers::plain_request_id))
+}
+
+/// What the log says beside everything that happens during one request. The query is left out: it is the reader's.
+fn request_span(request: &Request) -> tracing::Span {
+    let id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
+    tracing::info_span!("request", method = %request.method(), path = request.uri().path(), id)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::body::{Body, to_bytes};
+    use axum::response::Response;
+    use mcpindex::clock::SystemClock;
+    use mcpindex_store::testing::TestStore;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    /// The answer of one handler within the layers, as JSON.
+    async fn answer(path: &str, table: Router) -> (StatusCode, serde_json::Value) {
+        let database = TestStore::sqlite().await;
+        let app = App {
+            store: database.store.clone(),
+            clock: Arc::new(SystemClock),
+            version: "0.0.0-test",
+            crawling: None,
+        };
+        let service = within_layers(table, app, Duration::from_millis(1));
+        let request = Request::get(path).body(Body::empty()).unwrap();
+        let response: Response = service.oneshot(request).await.unwrap();
+        assert!(response.headers().contains_key("content-security-policy"));
+        let status = response.status();
+        let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        (status, serde_json::from_slice(&bytes).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_a_problem_that_tells_nothing_of_its_cause() {
+        async fn panics() -> &'static str {
+            panic!("a secret")
+        }
+        let (status, problem) = answer("/api/x", Router::new().route("/api/x", get(panics))).await;
+        assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(problem["type"], "urn:mcpindex:problem:internal");
+        assert!(!problem.to_string().contains("secret"), "{problem}");
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_takes_too_long_is_given_up() {
+        let table = Router::new().route("/api/x", get(std::future::pending::<&'static str>));
+        let (status, problem) = answer("/api/x", table).await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(problem["type"], "urn:mcpindex:problem:unavailable");
+    }
+}

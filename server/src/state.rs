@@ -1,0 +1,37 @@
+//! How a server stands, as readers are told: the outcome of its last look, or that there was none yet.
+//!
+//! Invariant: every state has a name, a sentence and a tone; none of them says "0 tools".
+
+use mcpindex_contract::outcome::Outcome;
+
+/// A server's state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct State(pub(crate) Option<Outcome>);
+
+impl State {
+    /// The name in the API: an outcome's, or `pending`.
+    pub(crate) fn name(self) -> &'static str {
+        self.0.map_or("pending", Outcome::name)
+    }
+
+    /// The name for people: `auth required`.
+    pub(crate) fn label(self) -> String {
+        self.name().replace('_', " ")
+    }
+
+    /// One sentence.
+    pub(crate) fn sentence(self) -> &'static str {
+        self.0
+            .map_or("Nobody has looked at this server yet.", Outcome::sentence)
+    }
+
+    /// The style of its badge: `good`, `partial`, `waiting` or `undetermined`.
+    pub(crate) fn tone(self) -> &'static str {
+        match self.0 {
+            Some(Outcome::Ok) => "good",
+            Some(Outcome::Partial) => "partial",
+            None => "waiting",
+            Some(_) => "undetermined",
+        }
+    }
+}

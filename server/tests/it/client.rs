@@ -1,0 +1,93 @@
+//! A reader without a socket: requests go straight into the router.
+
+use std::sync::Arc;
+
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Method, Request, StatusCode};
+use mcpindex::clock::Clock;
+use mcpindex_server::app::{App, Crawling};
+use mcpindex_server::router::router;
+use mcpindex_store::Store;
+use serde_json::Value;
+use tower::ServiceExt;
+
+/// The time of every test: 30 Nov 2026, 17:04:05 UTC.
+pub(crate) const NOW: i64 = 1_796_058_245;
+
+struct Stopped;
+
+impl Clock for Stopped {
+    fn unix_seconds(&self) -> i64 {
+        NOW
+    }
+}
+
+pub(crate) fn app(store: Store) -> App {
+    App {
+        store,
+        clock: Arc::new(Stopped),
+        version: "0.0.0-test",
+        crawling: Some(Crawling {
+            every: 86_400,
+            run_packages: false,
+        }),
+    }
+}
+
+pub(crate) struct Client(pub(crate) Store);
+
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.bytes.clone()).unwrap()
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.bytes).unwrap()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+}
+
+impl Client {
+    pub(crate) async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Body::empty()).unwrap();
+        let response = router(app(self.0.clone())).oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            bytes: to_bytes(body, usize::MAX).await.unwrap().to_vec(),
+        }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send(Method::GET, path, &[]).await
+    }
+
+    /// The page or answer, which must be there.
+    pub(crate) async fn ok(&self, path: &str) -> Answer {
+        let answer = self.get(path).await;
+        assert_eq!(answer.status, StatusCode::OK, "{path}: {}", answer.text());
+        answer
+    }
+
+    /// A problem of this status, as JSON.
+    pub(crate) async fn problem(&self, path: &str, status: u16) -> Value {
+        let answer = self.get(path).await;
+        assert_eq!(answer.status, status, "{path}: {}", answer.text());
+        assert_eq!(answer.header("content-type"), "application/problem+json");
+        answer.json()
+    }
+}

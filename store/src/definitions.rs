@@ -1,0 +1,61 @@
+//! Definitions by digest: each text is stored once, and its SHA-256 is its digest.
+
+use mcpindex_contract::digest::Digest;
+
+use crate::session::on;
+use crate::surfaces::digest_from_text;
+use crate::text::restored;
+use crate::{Store, StoreError};
+
+/// How many servers' declarations are named with a definition.
+const MAX_DECLARED_BY: i64 = 50;
+
+/// A stored text: a definition, a `_meta`, or instructions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredDefinition {
+    /// Its digest.
+    pub digest: Digest,
+    /// Canonical JSON (without `_meta`), or the text as sent where there is only a raw digest; instructions as a JSON
+    /// string.
+    pub text: String,
+    /// When it was first seen anywhere.
+    pub first_seen_at: i64,
+    /// Who declares it now or did: identity, kind (of the member, or `instructions`), name; at most 50, by identity.
+    /// Empty for a `_meta`.
+    pub declared_by: Vec<(String, String, String)>,
+}
+
+impl Store {
+    /// The text of this digest.
+    pub async fn definition(&self, digest: &Digest) -> Result<Option<StoredDefinition>, StoreError> {
+        let mut session = self.read().await?;
+        let row: Option<(String, String, i64)> = on!(session, connection => {
+            sqlx::query_as("SELECT digest, text, first_seen_at FROM definition WHERE digest = $1")
+                .bind(digest.to_string()).fetch_optional(connection).await?
+        });
+        let Some((digest, text, first_seen_at)) = row else {
+            return Ok(None);
+        };
+        let declared: Vec<(String, String, String)> = on!(session, connection => {
+            sqlx::query_as(
+                "SELECT o.identity, m.kind, m.name
+                 FROM surface_member m JOIN observation o ON o.record = m.record WHERE m.digest = $1
+                 UNION
+                 SELECT o.identity, 'instructions', ''
+                 FROM surface s JOIN observation o ON o.record = s.record WHERE s.instructions_digest = $1
+                 ORDER BY 1, 2, 3 LIMIT $2",
+            )
+            .bind(&digest).bind(MAX_DECLARED_BY).fetch_all(connection).await?
+        });
+        let declared_by = declared
+            .into_iter()
+            .map(|(identity, kind, name)| Ok((restored(identity)?, kind, restored(name)?)))
+            .collect::<Result<_, StoreError>>()?;
+        Ok(Some(StoredDefinition {
+            digest: digest_from_text(&digest)?,
+            text: restored(text)?,
+            first_seen_at,
+            declared_by,
+        }))
+    }
+}

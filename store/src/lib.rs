@@ -1,0 +1,228 @@
+//! The index's memory, on SQLite or on Postgres, from one SQL text.
+//!
+//! Methods are named for what the product does (`record_observation`, `claim_targets`), not for tables. Times are
+//! unix seconds and come from the caller.
+//!
+//! Invariant: no SQL anywhere else; every write transaction goes through one door (`BEGIN IMMEDIATE` on SQLite);
+//! what a method has acknowledged is durable.
+
+mod compare;
+pub mod definitions;
+pub mod drifts;
+pub mod error;
+mod location;
+pub mod migrate;
+pub mod observations;
+pub mod servers;
+mod session;
+mod surfaces;
+pub mod targets;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod text;
+
+pub use error::StoreError;
+pub use location::{Location, LocationError};
+pub use migrate::SchemaState;
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
+use sqlx::{ConnectOptions, Connection};
+
+use session::{Session, on};
+
+/// How long the first connection to a Postgres server may take.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// How long a SQLite connection waits for another process's write transaction.
+const BUSY_LIMIT: Duration = Duration::from_secs(5);
+/// How long a call waits for a connection while all of them are in use here.
+const ACQUIRE_LIMIT: Duration = Duration::from_secs(30);
+/// Connections to Postgres for each process, and reading connections to a SQLite file.
+const CONNECTIONS: u32 = 10;
+const SQLITE_READERS: u32 = 4;
+
+/// The database, one of two. Cloning is cheap: clones share their connections.
+#[derive(Clone)]
+pub struct Store {
+    database: Database,
+}
+
+#[derive(Clone)]
+enum Database {
+    Sqlite {
+        /// One connection: writers of this process queue here instead of at the file's lock.
+        writer: SqlitePool,
+        readers: SqlitePool,
+    },
+    Postgres(PgPool),
+}
+
+impl Store {
+    /// Connects; makes the SQLite file and its folder if they are missing; migrates nothing.
+    ///
+    /// [`StoreError::NotWritable`] names the file or folder; [`StoreError::Unreachable`] comes after at most five
+    /// seconds and never holds a password.
+    pub async fn open(location: &Location) -> Result<Store, StoreError> {
+        let database = match location {
+            Location::Sqlite(path) => open_sqlite(path).await?,
+            Location::Postgres(url) => {
+                open_postgres(url)
+                    .await
+                    .map_err(|reason| StoreError::Unreachable {
+                        reason: format!("{location}: {reason}"),
+                    })?
+            }
+        };
+        Ok(Store { database })
+    }
+
+    /// One trivial query, for `/readyz`.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        let mut session = self.read().await?;
+        on!(session, connection => { sqlx::query("SELECT 1").execute(connection).await?; });
+        Ok(())
+    }
+
+    /// `sqlite` or `postgres`.
+    pub fn backend(&self) -> &'static str {
+        match self.database {
+            Database::Sqlite { .. } => "sqlite",
+            Database::Postgres(_) => "postgres",
+        }
+    }
+
+    /// Closes the pools; SQLite checkpoints its log when this is the last program that has the file open.
+    pub async fn close(&self) {
+        match &self.database {
+            Database::Sqlite { writer, readers } => {
+                // The last connection to close checkpoints, and only the writer may.
+                readers.close().await;
+                writer.close().await;
+            }
+            Database::Postgres(pool) => pool.close().await,
+        }
+    }
+
+    /// The only door to a write transaction. On SQLite it takes the write lock at once: a deferred transaction that
+    /// reads first fails with `SQLITE_BUSY_SNAPSHOT`, whatever the busy timeout.
+    async fn write(&self) -> Result<Session, StoreError> {
+        Ok(match &self.database {
+            Database::Sqlite { writer, .. } => Session::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?),
+            Database::Postgres(pool) => Session::Postgres(pool.begin().await?),
+        })
+    }
+
+    /// A transaction that reads one state of the database, however many statements it takes.
+    async fn read(&self) -> Result<Session, StoreError> {
+        Ok(match &self.database {
+            Database::Sqlite { readers, .. } => Session::Sqlite(readers.begin().await?),
+            Database::Postgres(pool) => Session::Postgres(
+                pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                    .await?,
+            ),
+        })
+    }
+}
+
+impl fmt::Debug for Store {
+    /// The kind of database and nothing of how it is reached.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Store").field(&self.backend()).finish()
+    }
+}
+
+async fn open_sqlite(path: &Path) -> Result<Database, StoreError> {
+    make_writable(path).await?;
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        // NORMAL would lose the last commits at a power cut.
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(BUSY_LIMIT)
+        .disable_statement_logging();
+    let pool = |connections| {
+        SqlitePoolOptions::new()
+            .max_connections(connections)
+            .acquire_timeout(ACQUIRE_LIMIT)
+            // A file needs no probing, and closing idle connections would drop the page cache.
+            .test_before_acquire(false)
+            .idle_timeout(None)
+            .max_lifetime(None)
+    };
+    let writer = pool(1)
+        .connect_with(options.clone())
+        .await
+        .map_err(|error| unopened(path, &error))?;
+    // The writer has made the file. A reader must not: it would bring back one that was removed, without a schema.
+    let options = options.create_if_missing(false).pragma("query_only", "ON");
+    let readers = pool(SQLITE_READERS).connect_lazy_with(options);
+    Ok(Database::Sqlite { writer, readers })
+}
+
+/// Tries the folder and the file before SQLite does, since its own words (`unable to open database file`) name
+/// neither the place nor the cause.
+async fn make_writable(path: &Path) -> Result<(), StoreError> {
+    let not_writable = |path: &Path, error: std::io::Error| StoreError::NotWritable {
+        path: path.display().to_string(),
+        reason: error.to_string(),
+    };
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        tokio::fs::create_dir_all(folder)
+            .await
+            .map_err(|error| not_writable(folder, error))?;
+    }
+    tokio::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path)
+        .await
+        .map_err(|error| not_writable(path, error))?;
+    Ok(())
+}
+
+/// SQLite needs the folder too, for its log beside the file.
+fn unopened(path: &Path, error: &sqlx::Error) -> StoreError {
+    // SQLITE_READONLY and SQLITE_CANTOPEN; the extended code's low byte is the primary one.
+    const NOT_WRITABLE: [u32; 2] = [8, 14];
+    let code = match error {
+        sqlx::Error::Database(error) => error.code().and_then(|code| code.parse::<u32>().ok()),
+        _ => None,
+    };
+    let path = path.display().to_string();
+    match code {
+        Some(code) if NOT_WRITABLE.contains(&(code & 0xff)) => StoreError::NotWritable {
+            path,
+            reason: error::one_line(error),
+        },
+        _ => StoreError::Unreachable {
+            reason: format!("`{path}`: {}", error::one_line(error)),
+        },
+    }
+}
+
+/// One connection first: the pool would try again until its own limit and then not say why.
+async fn open_postgres(url: &str) -> Result<Database, String> {
+    let options: PgConnectOptions = url
+        .parse()
+        .map_err(|_| "not a Postgres URL, expected postgres://USER@HOST/DATABASE".to_owned())?;
+    let options = options.application_name("mcpindex").disable_statement_logging();
+    let connection = tokio::time::timeout(CONNECT_LIMIT, PgConnection::connect_with(&options))
+        .await
+        .map_err(|_| format!("no answer within {} seconds", CONNECT_LIMIT.as_secs()))?
+        .map_err(|error| error::one_line(&error))?;
+    let pool = PgPoolOptions::new()
+        .max_connections(CONNECTIONS)
+        .acquire_timeout(ACQUIRE_LIMIT)
+        .connect_lazy_with(options);
+    // An error here would only tell that the server is going away; the next query says it better.
+    let _ = connection.close().await;
+    Ok(Database::Postgres(pool))
+}

@@ -1,0 +1,262 @@
+//! What is to be looked at, when, and by whom: leases with a fencing epoch.
+//!
+//! A claim pushes `due` forward by the lease and raises the epoch; a result is taken only with the epoch of its claim,
+//! so a worker that was given up for dead can't write over its successor.
+//!
+//! Invariant: a target's result is written by at most one holder of each claim, and a target has one lease at a time.
+
+use mcpindex_contract::identity::Identity;
+use mcpindex_contract::outcome::Outcome;
+
+use crate::observations::Finish;
+use crate::servers::{self, outcome_from_text};
+use crate::session::{Session, on};
+use crate::text::{MAX_VERSION, indexed, restored, stored};
+use crate::{Store, StoreError};
+
+/// A target to add.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewTarget {
+    /// Which server.
+    pub identity: Identity,
+    /// The version to look at; `None` follows the newest.
+    pub version: Option<String>,
+    /// How to reach it: the crawler's own JSON.
+    pub launch: String,
+    /// Who asked for it: `shell`, `starter` or `list`.
+    pub source: String,
+    /// Seconds between two looks; `None` is looked at once.
+    pub every: Option<i64>,
+    /// When it is first due.
+    pub due: i64,
+}
+
+/// One thing to look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// The row's number.
+    pub id: i64,
+    /// The identity's written form.
+    pub identity: String,
+    /// The version to look at; `None` follows the newest.
+    pub version: Option<String>,
+    /// How to reach it: the crawler's own JSON.
+    pub launch: String,
+    /// Who asked for it.
+    pub source: String,
+    /// Seconds between two looks; `None` is looked at once.
+    pub every: Option<i64>,
+    /// When it is due, or until when it is leased; `None` when a one-off has been looked at.
+    pub due: Option<i64>,
+    /// Looks that failed in a row.
+    pub failures: i64,
+    /// How the last look ended.
+    pub outcome: Option<Outcome>,
+}
+
+/// The right to write one target's result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    /// The target.
+    pub target: i64,
+    /// The fencing epoch of the claim.
+    pub epoch: i64,
+}
+
+/// One-off looks (a backfill) done and still to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// One-off targets in all.
+    pub total: i64,
+    /// Of them, looked at.
+    pub done: i64,
+}
+
+macro_rules! target {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, identity, version, launch, source, every, due, failures, outcome FROM target ",
+            $rest
+        )
+    };
+}
+
+type TargetRow = (
+    i64,
+    String,
+    String,
+    String,
+    String,
+    Option<i64>,
+    Option<i64>,
+    i64,
+    Option<String>,
+);
+
+fn target_from_row(row: TargetRow) -> Result<Target, StoreError> {
+    let version = restored(row.2)?;
+    Ok(Target {
+        id: row.0,
+        identity: restored(row.1)?,
+        version: (!version.is_empty()).then_some(version),
+        launch: restored(row.3)?,
+        source: restored(row.4)?,
+        every: row.5,
+        due: row.6,
+        failures: row.7,
+        outcome: row.8.as_deref().map(outcome_from_text).transpose()?,
+    })
+}
+
+impl Store {
+    /// Adds a target and its server; the same identity and version again updates launch, source and `every`, and makes it due
+    /// at `target.due`. True when it was new.
+    ///
+    /// A look that is under way at that moment loses its lease: its result would be that of the old launch line.
+    pub async fn add_target(&self, target: &NewTarget, now: i64) -> Result<bool, StoreError> {
+        let version = indexed(
+            "version",
+            target.version.as_deref().unwrap_or_default(),
+            MAX_VERSION,
+        )?;
+        let mut session = self.write().await?;
+        servers::insert(&mut session, &target.identity, now).await?;
+        let epoch: i64 = on!(session, connection => {
+            sqlx::query_scalar(
+                "INSERT INTO target (identity, version, launch, source, every, due, epoch, failures, added_at)
+                 VALUES ($1, $2, $3, $4, $5, $6, 0, 0, $7)
+                 ON CONFLICT (identity, version) DO UPDATE SET
+                     launch = excluded.launch, source = excluded.source, every = excluded.every, due = excluded.due,
+                     epoch = target.epoch + 1, worker = NULL
+                 RETURNING epoch",
+            )
+            .bind(stored(&target.identity.to_string())).bind(&*version).bind(stored(&target.launch))
+            .bind(stored(&target.source)).bind(target.every).bind(target.due).bind(now)
+            .fetch_one(connection).await?
+        });
+        session.commit().await?;
+        Ok(epoch == 0)
+    }
+
+    /// Leases at most `limit` due targets until `now + lease` seconds, the longest due first.
+    pub async fn claim_targets(
+        &self,
+        worker: &str,
+        now: i64,
+        lease: i64,
+        limit: i64,
+    ) -> Result<Vec<(Target, Lease)>, StoreError> {
+        let mut session = self.write().await?;
+        // Postgres passes over rows that another worker is claiming now; SQLite has one writer at a time.
+        let statement = if session.is_postgres() {
+            target!("WHERE due <= $1 ORDER BY due, id LIMIT $2 FOR UPDATE SKIP LOCKED")
+        } else {
+            target!("WHERE due <= $1 ORDER BY due, id LIMIT $2")
+        };
+        let rows: Vec<TargetRow> = on!(session, connection => {
+            sqlx::query_as(statement).bind(now).bind(limit.max(0)).fetch_all(connection).await?
+        });
+        let mut claimed = Vec::with_capacity(rows.len());
+        for row in rows {
+            let mut target = target_from_row(row)?;
+            let until = now.saturating_add(lease);
+            let epoch: i64 = on!(session, connection => {
+                sqlx::query_scalar(
+                    "UPDATE target SET due = $2, epoch = epoch + 1, worker = $3 WHERE id = $1 RETURNING epoch",
+                )
+                .bind(target.id).bind(until).bind(stored(worker)).fetch_one(connection).await?
+            });
+            target.due = Some(until);
+            let lease = Lease {
+                target: target.id,
+                epoch,
+            };
+            claimed.push((target, lease));
+        }
+        session.commit().await?;
+        Ok(claimed)
+    }
+
+    /// Holds a lease for longer; [`StoreError::LeaseLost`] when another worker has it.
+    pub async fn extend_lease(&self, lease: Lease, until: i64) -> Result<(), StoreError> {
+        let mut session = self.write().await?;
+        let held = on!(session, connection => {
+            sqlx::query("UPDATE target SET due = $3 WHERE id = $1 AND epoch = $2 AND worker IS NOT NULL")
+                .bind(lease.target).bind(lease.epoch).bind(until).execute(connection).await?.rows_affected()
+        });
+        require(held, lease)?;
+        session.commit().await
+    }
+
+    /// Gives a lease back without a result, due at once (shutdown); [`StoreError::LeaseLost`] when another worker has
+    /// it.
+    pub async fn release(&self, lease: Lease, now: i64) -> Result<(), StoreError> {
+        let mut session = self.write().await?;
+        let held = on!(session, connection => {
+            sqlx::query("UPDATE target SET due = $3, worker = NULL WHERE id = $1 AND epoch = $2 AND worker IS NOT NULL")
+                .bind(lease.target).bind(lease.epoch).bind(now).execute(connection).await?.rows_affected()
+        });
+        require(held, lease)?;
+        session.commit().await
+    }
+
+    /// All targets of one server, or of every server, by number.
+    pub async fn targets(&self, identity: Option<&str>) -> Result<Vec<Target>, StoreError> {
+        let mut session = self.read().await?;
+        let rows: Vec<TargetRow> = match identity {
+            Some(identity) => on!(session, connection => {
+                sqlx::query_as(target!("WHERE identity = $1 ORDER BY id"))
+                    .bind(stored(identity)).fetch_all(connection).await?
+            }),
+            None => on!(session, connection => {
+                sqlx::query_as(target!("ORDER BY id")).fetch_all(connection).await?
+            }),
+        };
+        rows.into_iter().map(target_from_row).collect()
+    }
+
+    /// When the next target is due (or a lease runs out), if any is.
+    pub async fn next_due(&self) -> Result<Option<i64>, StoreError> {
+        let mut session = self.read().await?;
+        Ok(on!(session, connection => {
+            sqlx::query_scalar("SELECT MIN(due) FROM target").fetch_one(connection).await?
+        }))
+    }
+
+    /// How far the one-off looks are.
+    pub async fn progress(&self) -> Result<Progress, StoreError> {
+        let mut session = self.read().await?;
+        let (total, waiting): (i64, i64) = on!(session, connection => {
+            sqlx::query_as("SELECT COUNT(*), COUNT(due) FROM target WHERE every IS NULL").fetch_one(connection).await?
+        });
+        Ok(Progress {
+            total,
+            done: total - waiting,
+        })
+    }
+}
+
+/// Ends a lease with a result, within the transaction that records it.
+pub(crate) async fn finish(
+    session: &mut Session,
+    finish: Finish,
+    outcome: Outcome,
+) -> Result<(), StoreError> {
+    let failed = i64::from(!outcome.has_surface());
+    let held = on!(*session, connection => {
+        sqlx::query(
+            "UPDATE target SET due = $3, worker = NULL, outcome = $4, failures = (failures + 1) * $5
+             WHERE id = $1 AND epoch = $2 AND worker IS NOT NULL",
+        )
+        .bind(finish.lease.target).bind(finish.lease.epoch).bind(finish.due).bind(outcome.name()).bind(failed)
+        .execute(connection).await?.rows_affected()
+    });
+    require(held, finish.lease)
+}
+
+fn require(held: u64, lease: Lease) -> Result<(), StoreError> {
+    if held == 0 {
+        return Err(StoreError::LeaseLost { target: lease.target });
+    }
+    Ok(())
+}

@@ -1,0 +1,15 @@
+//! The conformance suite: every method of the store, on SQLite and on Postgres.
+
+mod concurrency;
+mod definitions;
+mod drifts;
+mod fixture;
+mod migrations;
+mod observations;
+mod opening;
+mod partial;
+mod postgres;
+mod servers;
+mod targets;
+mod text;
+mod timeline;
