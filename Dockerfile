@@ -15,5 +15,8 @@ USER mcpindex
 VOLUME /data
 EXPOSE 8080
 # Inside a container the port is published by whoever runs it, so the server listens on every address.
-ENTRYPOINT ["mcpindex-server", "--data", "/data"]
-CMD ["serve", "--listen", "0.0.0.0:8080"]
+ENV MCPINDEX_DATA=/data MCPINDEX_LISTEN=0.0.0.0:8080
+HEALTHCHECK --interval=10s --timeout=3s --start-period=30s \
+    CMD ["python3", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/readyz', timeout=2)"]
+ENTRYPOINT ["mcpindex-server"]
+CMD ["serve"]

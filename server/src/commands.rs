@@ -13,6 +13,7 @@ pub mod serve;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use mcpindex::clock::{Clock, SystemClock};
@@ -29,6 +30,9 @@ use crate::args::{Arguments, Command};
 use crate::config::Settings;
 use crate::exit::{Exit, Failure};
 use crate::progress::Look;
+
+/// Wrappers send one signal twice, to the program and to its group; what comes within this time is the same one.
+const SAME_SIGNAL: Duration = Duration::from_millis(500);
 
 /// Runs the command. A second signal ends whatever it is doing.
 pub async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
@@ -73,12 +77,23 @@ fn listen_for_signals(stop: CancellationToken, at_once: CancellationToken) -> an
     let mut interrupt = signal(SignalKind::interrupt()).context("signals can't be received")?;
     let mut terminate = signal(SignalKind::terminate()).context("signals can't be received")?;
     tokio::spawn(async move {
-        for token in [stop, at_once] {
+        let mut first: Option<Instant> = None;
+        loop {
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
             }
-            token.cancel();
+            match first {
+                None => {
+                    first = Some(Instant::now());
+                    stop.cancel();
+                }
+                Some(first) if first.elapsed() < SAME_SIGNAL => {}
+                Some(_) => {
+                    at_once.cancel();
+                    return;
+                }
+            }
         }
     });
     Ok(())

@@ -1,10 +1,11 @@
-//! The index as people and programs read it: pages, the JSON API, and what every answer has in common.
+//! The index as people and programs read it (pages, the JSON API, and what every answer has in common), and the commands of
+//! `mcpindex-server`.
 //!
 //! [`router::router`] is the whole of it as one service: it needs an [`app::App`] and nothing global, so tests call it
-//! without a socket.
+//! without a socket. [`commands::run`] is the program but for what `main` sets up.
 //!
-//! Invariant: nothing here writes SQL, runs a server or trusts a server's text; a failed look is never shown as an
-//! empty one.
+//! Invariant: nothing here writes SQL or trusts a server's text, no server is run but through the crawler; a failed look is
+//! never shown as an empty one.
 
 pub mod api;
 pub mod app;

@@ -1,7 +1,12 @@
-//! The server as its readers meet it, over a store with a few servers in it.
+//! The server as its readers meet it over a store with a few servers in it, and the program from outside: real processes,
+//! real sockets, temporary folders.
+//!
+//! Invariant: nothing here leaves the machine but through loopback, and nothing that a test starts outlives it.
 
 mod api;
 mod client;
+mod commands;
 mod pages;
+mod programs;
 mod seed;
 mod tidy;
