@@ -3,7 +3,8 @@
 //! Where a definition has no digest its text is a string (`definitionText`): what two readers take differently must not
 //! make the document one of those texts.
 //!
-//! Invariant: a `definition` is the server's text to the byte; no value of a variable or header is in the document.
+//! Invariant: a `definition` is the server's text, only that characters which a terminal obeys may be written as escapes;
+//! no value of a variable or header is in the document.
 
 use mcpindex::inspect::Inspection;
 use mcpindex::wire::message::members;
