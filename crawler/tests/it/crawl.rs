@@ -207,6 +207,35 @@ async fn where_packages_are_kept_is_not_told() {
 }
 
 #[tokio::test]
+async fn where_a_command_is_kept_is_not_told() {
+    let database = TestStore::sqlite().await;
+    let desk = Desk::new(&database.store);
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("server.js");
+    let command = ["cat".to_owned(), script.to_str().unwrap().to_owned()];
+    let identity = desk
+        .add(&TargetSpec::from_command(&command).unwrap(), "shell")
+        .await;
+    assert_eq!(desk.crawl().await, 1);
+    let detail = desk.server(&identity).await.detail.unwrap();
+    assert!(detail.contains("<folder>/server.js"), "{detail}");
+}
+
+#[tokio::test]
+async fn a_server_that_names_its_directory_does_not_drift_by_that() {
+    let database = TestStore::sqlite().await;
+    let desk = Desk::new(&database.store);
+    // Two versions at once: each has the directory in its turn.
+    for version in ["1.0.0", "1.1.0"] {
+        let target = as_version(version, &["names-home"]);
+        desk.store.add_target(&target, NOW).await.unwrap();
+    }
+    assert_eq!(desk.crawl().await, 2);
+    let drifts = desk.store.drifts(None, None, 10).await.unwrap();
+    assert_eq!(drifts, []);
+}
+
+#[tokio::test]
 async fn two_versions_make_a_drift_whichever_is_looked_at_first() {
     on_each_backend(async |store| {
         let mut desk = Desk::with(&store, |settings| settings.workers = 1);
