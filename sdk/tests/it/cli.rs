@@ -193,6 +193,26 @@ fn no_line_is_a_command_to_a_ci_job() {
 }
 
 #[test]
+fn a_credential_among_the_arguments_is_not_told() {
+    for line in [
+        &[FIXTURE, "plain", "--api-key", "canary-7f3a9c51"][..],
+        &["npx", "no-such", "--token=canary-7f3a9c51"],
+    ] {
+        for options in [
+            &["inspect", "--timeout", "1000"][..],
+            &["inspect", "--timeout", "1000", "--json"],
+        ] {
+            let output = run(&[options, &["--"], line].concat());
+            let printed = shown(&output);
+            assert!(!printed.contains("canary"), "{printed}");
+            if options.contains(&"--json") {
+                assert!(printed.contains("<secret>"), "{printed}");
+            }
+        }
+    }
+}
+
+#[test]
 fn quiet_is_the_exit_code_alone() {
     for (arguments, exit) in [
         (&["-q", "--", FIXTURE, "plain"][..], 0),
