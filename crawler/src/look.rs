@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
 
 use mcpindex::clock::Clock;
 use mcpindex::inspect::{Inspection, inspect_http, inspect_stdio};
@@ -44,6 +45,8 @@ pub(crate) struct Looker {
     run_packages: bool,
     limits: Limits,
     versions: Mutex<HashMap<String, (i64, Vec<PublishedVersion>)>>,
+    /// Whose turn it is, by identity: processes of one server run one after the other, since they share a directory.
+    turns: std::sync::Mutex<HashMap<String, Arc<Mutex<()>>>>,
 }
 
 impl Looker {
@@ -54,12 +57,15 @@ impl Looker {
             run_packages,
             limits,
             versions: Mutex::default(),
+            turns: std::sync::Mutex::default(),
         }
     }
 
     /// Looks at one target.
     pub(crate) async fn look(&self, target: &Target, clock: &dyn Clock) -> Look {
-        let seen = match Reach::from_json(&target.launch) {
+        let reach = Reach::from_json(&target.launch);
+        let private = private_paths(&self.cache, &reach);
+        let seen = match reach {
             Err(error) => Seen::failed(
                 Outcome::Interrupted,
                 &format!("the stored target can't be read: {error}"),
@@ -70,10 +76,10 @@ impl Looker {
                 "there is no sandbox yet, and only what was asked for at the shell runs without one: set `[crawl] \
                  run_packages = true` to run what lists name too",
             ),
-            Ok(Reach::Command(argv)) => look_at_command(argv, &self.limits).await,
+            Ok(Reach::Command(argv)) => self.look_at_command(target, argv).await,
             Ok(reach @ Reach::Package { .. }) => self.look_at_package(target, &reach, clock).await,
         };
-        seen.without_path(&self.cache).at(target, clock.unix_seconds())
+        seen.without(&private).at(target, clock.unix_seconds())
     }
 
     /// Until there is a sandbox, code of others runs only where a person asked for exactly it, or allowed it all.
@@ -115,12 +121,39 @@ impl Looker {
             Err((error, known)) => return Seen::not_obtained(&error, known),
         };
         launch.args.extend_from_slice(args);
-        let mut seen = Seen::inspected(inspect_stdio(&launch, &self.limits).await);
+        let mut seen = self.run(target, launch).await;
         if seen.outcome == Outcome::NeedsInstallScript && !has_install_script {
             seen.outcome = Outcome::Crashed;
         }
         seen.artifact = Some(artifact);
         seen
+    }
+
+    async fn look_at_command(&self, target: &Target, argv: Vec<String>) -> Seen {
+        let mut argv = argv.into_iter();
+        let Some(program) = argv.next() else {
+            return Seen::failed(Outcome::Interrupted, "the stored command is empty");
+        };
+        let launch = Launch {
+            program,
+            args: argv.collect(),
+            env: Vec::new(),
+            cwd: None,
+            label: None,
+        };
+        self.run(target, launch).await
+    }
+
+    /// Starts a server in the directory of its identity, so that one which names that directory says the same each time.
+    async fn run(&self, target: &Target, mut launch: Launch) -> Seen {
+        launch.label = Some(target.identity.clone());
+        let turn = {
+            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+            Arc::clone(turns.entry(target.identity.clone()).or_default())
+        };
+        let _turn = turn.lock().await;
+        Seen::inspected(inspect_stdio(&launch, &self.limits).await)
     }
 
     /// Installs the version asked for, or the newest that is no pre-release (the newest at all where there is no other).
@@ -189,18 +222,25 @@ impl Looker {
     }
 }
 
-async fn look_at_command(argv: Vec<String>, limits: &Limits) -> Seen {
-    let mut argv = argv.into_iter();
-    let Some(program) = argv.next() else {
-        return Seen::failed(Outcome::Interrupted, "the stored command is empty");
-    };
-    let launch = Launch {
-        program,
-        args: argv.collect(),
-        env: Vec::new(),
-        cwd: None,
-    };
-    Seen::inspected(inspect_stdio(&launch, limits).await)
+/// Where this machine keeps what a look uses, which is nobody's business, and what is told in its place.
+fn private_paths(cache: &Path, reach: &Result<Reach, String>) -> Vec<(String, &'static str)> {
+    let mut paths = Vec::new();
+    let spellings = [std::path::absolute(cache), cache.canonicalize()];
+    for cache in spellings.into_iter().filter_map(Result::ok) {
+        paths.push((cache.to_string_lossy().into_owned(), "<cache>"));
+    }
+    if let Ok(Reach::Command(argv)) = reach {
+        let parts = argv.iter().map(Path::new).filter(|part| part.is_absolute());
+        for folder in parts
+            .filter_map(Path::parent)
+            .filter(|folder| folder.parent().is_some())
+        {
+            paths.push((folder.to_string_lossy().into_owned(), "<folder>"));
+        }
+    }
+    // One within another goes first.
+    paths.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+    paths
 }
 
 /// The look that our own side cut off.
@@ -259,10 +299,17 @@ impl Seen {
         }
     }
 
-    /// Servers name their own files in their last words; where this machine keeps them is nobody's business.
-    fn without_path(mut self, cache: &Path) -> Seen {
-        if let (Some(detail), Some(cache)) = (&mut self.detail, cache.to_str()) {
-            *detail = detail.replace(cache, "<cache>");
+    /// Servers name their own files in their last words and in errors.
+    fn without(mut self, private: &[(String, &'static str)]) -> Seen {
+        let listings = self.surface.iter_mut().flat_map(|surface| &mut surface.listings);
+        let reasons = listings.filter_map(|listing| match listing {
+            Listing::Failed { reason } => Some(reason),
+            Listing::Complete | Listing::NotDeclared => None,
+        });
+        for text in reasons.chain(&mut self.detail) {
+            for (path, name) in private {
+                *text = text.replace(path, name);
+            }
         }
         self
     }

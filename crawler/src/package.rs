@@ -256,19 +256,13 @@ pub async fn install(package: &PackageName, version: &str, cache: &Path) -> Resu
     if let Some(installed) = installed_before(package, &place).await? {
         return Ok(installed);
     }
-    place.start().await?;
+    let _partial = place.start().await?;
     let made = match package.registry {
         Registry::Npm => npm::install(package, &exact, &place.partial).await,
         Registry::Pypi => pypi::install(package, &exact, &place.partial).await,
         Registry::Oci => Err(package.not_found()),
     };
-    let record = match made {
-        Ok(record) => record,
-        Err(error) => {
-            place.abandon().await;
-            return Err(error);
-        }
-    };
+    let record = made?;
     place.finish(&record).await?;
     ready(package, &place, record).await
 }

@@ -9,6 +9,7 @@ use mcpindex_store::targets::NewTarget;
 use url::Url;
 
 use crate::package::PackageName;
+use crate::version::exact;
 use crate::{CrawlError, sources};
 
 /// How to reach one server. Kept in the store as JSON.
@@ -104,6 +105,25 @@ impl TargetSpec {
             target: text.to_owned(),
             reason,
         };
+        let version = match (&launched.identity, launched.version.as_deref()) {
+            // Without a version, the newest is looked at.
+            (_, None | Some("latest")) => None,
+            (
+                Identity::Package {
+                    registry: registry @ (Registry::Npm | Registry::Pypi),
+                    ..
+                },
+                Some(version),
+            ) => match exact(*registry, version) {
+                Some(version) => Some(version),
+                None => {
+                    return Err(refuse(
+                        "only an exact version can be looked at; leave it out for the newest one",
+                    ));
+                }
+            },
+            (_, Some(version)) => Some(version.to_owned()),
+        };
         let reach = match &launched.identity {
             Identity::Remote { .. } if !args.is_empty() => {
                 return Err(refuse("a URL takes no arguments"));
@@ -137,7 +157,7 @@ impl TargetSpec {
         };
         Ok(TargetSpec {
             identity: launched.identity,
-            version: launched.version,
+            version,
             reach,
         })
     }

@@ -97,7 +97,9 @@ pub async fn inspect_http(client: &dyn HttpClient, endpoint: &Endpoint, limits: 
 async fn look(mut wire: ReadOnly<'_>, limits: &Limits, redactor: &Redactor) -> Inspection {
     let mut notes = Vec::new();
     let surveyed = survey(&mut wire, limits, redactor, &mut notes).await;
-    let home = wire.home().map(|home| home.to_string_lossy().into_owned());
+    let home = wire
+        .home()
+        .map(|(home, is_lasting)| (home.to_string_lossy().into_owned(), is_lasting));
     traffic_notes(wire.traffic(), redactor, &mut notes);
     let server_asked = wire
         .traffic()
@@ -110,16 +112,15 @@ async fn look(mut wire: ReadOnly<'_>, limits: &Limits, redactor: &Redactor) -> I
     let said = ending.as_ref().map_or("", |ending| &ending.stderr);
     let stderr = redactor.text(said).into_owned();
     let result = surveyed.map_err(|error| failure(&error, ending.as_ref(), &stderr, redactor));
-    if let (Ok(surface), Some(home)) = (&result, &home)
-        && surface
-            .members
-            .iter()
-            .any(|member| member.definition.text().contains(home.as_str()))
+    if let (Ok(surface), Some((home, is_lasting))) = (&result, &home)
+        && names(surface, home)
     {
-        notes.push(
-            "a definition names the working directory, which is new each time: its digest will differ"
-                .to_owned(),
-        );
+        let note = if *is_lasting {
+            "the server names the directory that it ran in: its digest holds where that is called the same"
+        } else {
+            "the server names the directory that it ran in, which is new for this look: its digest will differ"
+        };
+        notes.push(note.to_owned());
     }
     for name in redactor.met() {
         notes.push(format!(
@@ -132,6 +133,16 @@ async fn look(mut wire: ReadOnly<'_>, limits: &Limits, redactor: &Redactor) -> I
         server_asked,
         stderr,
     }
+}
+
+/// Whether the server says this path anywhere.
+fn names(surface: &Surface, path: &str) -> bool {
+    let instructions = surface
+        .instructions
+        .as_ref()
+        .map(|instructions| instructions.text.as_str());
+    let members = surface.members.iter().map(|member| member.definition.text());
+    members.chain(instructions).any(|text| text.contains(path))
 }
 
 async fn survey(

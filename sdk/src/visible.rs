@@ -51,14 +51,24 @@ pub fn is_dangerous(character: char) -> bool {
         || matches!(
             character,
             '\u{00ad}'
+                | '\u{034f}'
                 | '\u{061c}'
-                | '\u{180e}'
+                | '\u{115f}'..='\u{1160}'
+                | '\u{17b4}'..='\u{17b5}'
+                | '\u{180b}'..='\u{180f}'
                 | '\u{200b}'..='\u{200f}'
                 | '\u{2028}'..='\u{202e}'
                 | '\u{2060}'..='\u{206f}'
+                | '\u{2800}'
+                | '\u{3164}'
+                // The last of this row only makes an emoji of a sign, and is part of many.
+                | '\u{fe00}'..='\u{fe0e}'
                 | '\u{feff}'
-                | '\u{fff9}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e007f}'
+                | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}'
+                | '\u{1bca0}'..='\u{1bca3}'
+                | '\u{1d173}'..='\u{1d17a}'
+                | '\u{e0000}'..='\u{e0fff}'
         )
 }
 
@@ -89,6 +99,8 @@ mod tests {
             "a\u{202e}b\u{2066}c\u{200b}d\u{e0041}",
             "a\\u{202e}b\\u{2066}c\\u{200b}d\\u{e0041}",
         );
+        check("a\u{e0101}b\u{3164}", "a\\u{e0101}b\\u{3164}");
+        check("\u{26a0}\u{fe0f}", "\u{26a0}\u{fe0f}");
     }
 
     #[test]

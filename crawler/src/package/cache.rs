@@ -104,11 +104,12 @@ impl Place {
     }
 
     /// Makes the empty folder to install into, in place of what a process that was killed left there.
-    pub(super) async fn start(&self) -> Result<(), PackageError> {
+    pub(super) async fn start(&self) -> Result<Partial<'_>, PackageError> {
         remove(&self.partial).await?;
         tokio::fs::create_dir(&self.partial)
             .await
-            .map_err(|error| unusable(&self.partial, &error))
+            .map_err(|error| unusable(&self.partial, &error))?;
+        Ok(Partial(&self.partial))
     }
 
     /// Puts the complete folder where it belongs.
@@ -123,11 +124,16 @@ impl Place {
             .await
             .map_err(|error| unusable(&self.folder, &error))
     }
+}
 
-    /// Takes away what a failed installation left.
-    pub(super) async fn abandon(&self) {
-        // The next attempt removes it too, and says so when it can't.
-        let _ = remove(&self.partial).await;
+/// An installation under way: what is not finished when this is dropped, by a failure or because the crawl is stopped, is
+/// taken away.
+pub(super) struct Partial<'a>(&'a Path);
+
+impl Drop for Partial<'_> {
+    fn drop(&mut self) {
+        // Not there once it is finished. The next attempt removes it too, and says so when it can't.
+        let _ = std::fs::remove_dir_all(self.0);
     }
 }
 
@@ -200,17 +206,29 @@ mod tests {
     async fn a_version_is_there_only_when_it_is_complete() {
         let cache = tempfile::tempdir().unwrap();
         let place = place(cache.path());
-        place.start().await.unwrap();
+        let killed = place.start().await.unwrap();
         std::fs::write(place.partial.join("half"), "").unwrap();
+        std::mem::forget(killed);
         assert_eq!(place.record(), None);
-        place.start().await.unwrap();
+        let partial = place.start().await.unwrap();
         assert!(
             !place.partial.join("half").exists(),
             "what a killed process left is taken away"
         );
         place.finish(&record()).await.unwrap();
+        drop(partial);
         assert_eq!(place.record(), Some(record()));
         assert!(place.folder.is_dir() && !place.partial.exists());
+    }
+
+    #[tokio::test]
+    async fn an_installation_that_is_given_up_leaves_nothing() {
+        let cache = tempfile::tempdir().unwrap();
+        let place = place(cache.path());
+        let partial = place.start().await.unwrap();
+        std::fs::write(place.partial.join("half"), "").unwrap();
+        drop(partial);
+        assert!(!place.partial.exists());
     }
 
     #[tokio::test]
@@ -220,7 +238,7 @@ mod tests {
         std::fs::create_dir(&place.folder).unwrap();
         std::fs::write(place.folder.join(RECORD), "{").unwrap();
         assert_eq!(place.record(), None);
-        place.start().await.unwrap();
+        let _partial = place.start().await.unwrap();
         place.finish(&record()).await.unwrap();
         assert_eq!(place.record(), Some(record()));
     }

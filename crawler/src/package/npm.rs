@@ -411,6 +411,7 @@ pub(super) fn launch(package: &PackageName, version: &str, folder: &Path) -> Res
         args,
         env: Vec::new(),
         cwd: None,
+        label: None,
     })
 }
 

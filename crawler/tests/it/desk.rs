@@ -18,7 +18,6 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::fixture::fixture_server;
 use crate::install_tls_provider;
 
 pub(crate) const NOW: i64 = 1_800_000_000;
@@ -118,9 +117,12 @@ impl Desk {
     }
 }
 
+/// The sdk's fixture server: a real MCP server that behaves as its argument says.
+const FIXTURE: &str = env!("CARGO_BIN_EXE_crawler-fixture-server");
+
 /// The fixture server as a command.
 pub(crate) fn fixture(arguments: &[&str]) -> TargetSpec {
-    let mut argv = vec![fixture_server().to_owned()];
+    let mut argv = vec![FIXTURE.to_owned()];
     argv.extend(arguments.iter().map(|argument| (*argument).to_owned()));
     TargetSpec::from_command(&argv).unwrap()
 }

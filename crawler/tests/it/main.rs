@@ -5,7 +5,6 @@
 mod address_literals;
 mod crawl;
 mod desk;
-mod fixture;
 mod guarded_client;
 mod package;
 mod sources;

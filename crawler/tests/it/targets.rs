@@ -19,6 +19,32 @@ fn shown(spec: Result<TargetSpec, mcpindex_crawler::CrawlError>) -> String {
 }
 
 #[test]
+fn a_version_is_exact_and_the_latest_is_that_of_the_day() {
+    let check = |text: &str, expected: &str| {
+        assert_eq!(shown(TargetSpec::from_reference(text, &[])), expected);
+    };
+    check(
+        "npm:@demo/server@latest",
+        r#"npm:@demo/server - {"package":{"registry":"npm","name":"@demo/server"}}"#,
+    );
+    check(
+        "pypi:demo@2025.07.01",
+        r#"pypi:demo 2025.7.1 {"package":{"registry":"pypi","name":"demo"}}"#,
+    );
+    for text in [
+        "npm:demo@^1.0.0",
+        "npm:demo@next",
+        "npm:demo@1.0.0 --x",
+        "pypi:demo@>=1",
+    ] {
+        let expected = format!(
+            "`{text}` can't be looked at: only an exact version can be looked at; leave it out for the newest one"
+        );
+        check(text, &expected);
+    }
+}
+
+#[test]
 fn a_reference_becomes_a_package_or_a_url() {
     let check = |text: &str, args: &str, expected: &str| {
         assert_eq!(shown(TargetSpec::from_reference(text, &words(args))), expected);

@@ -32,9 +32,12 @@ pub(super) struct InspectArguments {
     #[arg(long)]
     json: bool,
 
-    /// How long the handshake and each list may take
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3_600))]
-    timeout: u64,
+    /// No text, only the exit code
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
+
+    #[command(flatten)]
+    limits: LimitArguments,
 
     /// A variable for the server: NAME=VALUE, or NAME to pass on your own; nothing else of your environment is passed
     #[arg(long = "env", value_name = "NAME[=VALUE]", conflicts_with = "url")]
@@ -62,6 +65,52 @@ pub(super) struct InspectArguments {
     command: Vec<String>,
 }
 
+/// What a server may take. Without an option, `Limits::desk`.
+#[derive(Args)]
+struct LimitArguments {
+    /// How long the handshake and each request for a list may take
+    #[arg(long, value_name = "MS", default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(1..=86_400_000))]
+    timeout: u64,
+
+    /// How long the whole inspection may take
+    #[arg(long, value_name = "MS", default_value_t = 120_000, value_parser = clap::value_parser!(u64).range(1..=86_400_000))]
+    deadline: u64,
+
+    /// The longest message that is read
+    #[arg(long, value_name = "BYTES", default_value_t = Limits::desk().message_bytes)]
+    max_message_bytes: usize,
+
+    /// The most that is read in all
+    #[arg(long, value_name = "BYTES", default_value_t = Limits::desk().total_bytes)]
+    max_total_bytes: usize,
+
+    /// The most pages of one list
+    #[arg(long, value_name = "N", default_value_t = Limits::desk().pages)]
+    max_pages: usize,
+
+    /// The most items of one list
+    #[arg(long, value_name = "N", default_value_t = Limits::desk().items)]
+    max_items: usize,
+}
+
+impl LimitArguments {
+    fn limits(&self) -> Limits {
+        let timeout = Duration::from_millis(self.timeout);
+        Limits {
+            handshake: timeout,
+            request: timeout,
+            whole: Duration::from_millis(self.deadline),
+            message_bytes: self.max_message_bytes,
+            total_bytes: self.max_total_bytes,
+            pages: self.max_pages,
+            items: self.max_items,
+            // A person who admits long messages means the tools in them.
+            item_bytes: self.max_message_bytes,
+            ..Limits::desk()
+        }
+    }
+}
+
 /// The server that is looked at.
 pub(super) enum Server {
     Command { given: Vec<String>, launch: Launch },
@@ -82,7 +131,10 @@ impl Server {
 
 pub(super) fn run(arguments: InspectArguments, output: &mut Output) -> Exit {
     let json = arguments.json;
-    let limits = limits(arguments.timeout);
+    let limits = arguments.limits.limits();
+    if arguments.quiet {
+        output.silence();
+    }
     let server = match server(arguments) {
         Ok(server) => server,
         Err(mistake) => {
@@ -122,17 +174,6 @@ pub(super) fn run(arguments: InspectArguments, output: &mut Output) -> Exit {
 /// The document for arguments that can't be used.
 pub(super) fn print_usage_error(output: &mut Output, mistake: &str) {
     output.document(&document::bare("usage", Exit::Usage, mistake));
-}
-
-fn limits(timeout: u64) -> Limits {
-    let desk = Limits::desk();
-    let timeout = Duration::from_secs(timeout);
-    Limits {
-        handshake: timeout,
-        request: timeout,
-        whole: desk.whole.max(4 * timeout),
-        ..desk
-    }
 }
 
 fn server(arguments: InspectArguments) -> Result<Server, String> {
@@ -179,6 +220,8 @@ fn look(server: &Server, limits: &Limits, output: &mut Output) -> anyhow::Result
     runtime.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt()).context("signals can't be received")?;
         let mut terminate = signal(SignalKind::terminate()).context("signals can't be received")?;
+        // A terminal that is closed.
+        let mut hangup = signal(SignalKind::hangup()).context("signals can't be received")?;
         let client;
         let mut inspection: futures::future::BoxFuture<'_, Inspection> = match server {
             Server::Command { launch, .. } => Box::pin(inspect_stdio(launch, limits)),
@@ -195,6 +238,7 @@ fn look(server: &Server, limits: &Limits, output: &mut Output) -> anyhow::Result
                 found = &mut inspection => break Some(found),
                 _ = interrupt.recv() => break None,
                 _ = terminate.recv() => break None,
+                _ = hangup.recv() => break None,
                 _ = second.tick(), if output.is_watched() => {
                     seconds += 1;
                     output.progress(&format!("waiting for the server, {seconds} s"));

@@ -10,6 +10,7 @@
 use std::path::{Path, PathBuf};
 
 use mcpindex::wire::stdio::Launch;
+use mcpindex_contract::identity::Identity;
 use secrecy::SecretString;
 
 /// The launch line that these arguments mean. An error is one line for the person.
@@ -53,6 +54,9 @@ pub(super) fn resolve(
         args,
         env,
         cwd,
+        label: Identity::from_launch(command)
+            .ok()
+            .map(|launched| launched.identity.to_string()),
     })
 }
 

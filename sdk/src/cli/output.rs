@@ -1,7 +1,8 @@
 //! The one place that writes to stdout and stderr.
 //!
-//! Invariant: every line passes through [`visible`] here, so no text of a server reaches a terminal as it came; colour
-//! is added afterwards and only where a terminal reads it. A reader who closes the pipe ends the output, not the program.
+//! Invariant: every line passes through [`visible`] here, so no text of a server reaches a terminal as it came, nor the log
+//! of a CI job as one of its commands; colour is added afterwards and only where a terminal reads it. A reader who closes the
+//! pipe ends the output, not the program.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -10,9 +11,9 @@ use mcpindex::visible::{is_dangerous, visible};
 
 /// Where everything is written.
 pub(super) struct Output {
-    stdout_is_terminal: bool,
     stderr_is_terminal: bool,
     colour: bool,
+    silent: bool,
 }
 
 /// How a line looks on a terminal.
@@ -30,10 +31,16 @@ impl Output {
         let stdout_is_terminal = io::stdout().is_terminal();
         let colour = stdout_is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Output {
-            stdout_is_terminal,
             stderr_is_terminal: io::stderr().is_terminal(),
             colour,
+            silent: false,
         }
+    }
+
+    /// From now on nothing is written.
+    pub(super) fn silence(&mut self) {
+        self.silent = true;
+        self.stderr_is_terminal = false;
     }
 
     /// Whether somebody may be watching stderr.
@@ -43,7 +50,10 @@ impl Output {
 
     /// One line of text on stdout.
     pub(super) fn line(&mut self, style: Style, text: &str) {
-        let text = visible(text);
+        if self.silent {
+            return;
+        }
+        let text = harmless(text);
         let (on, off) = match style {
             _ if !self.colour => ("", ""),
             Style::Plain => ("", ""),
@@ -54,13 +64,11 @@ impl Output {
         end_quietly(writeln!(io::stdout(), "{on}{text}{off}"));
     }
 
-    /// One JSON document on stdout. A terminal gets it with dangerous characters escaped, which says the same.
+    /// One JSON document on stdout, with dangerous characters escaped, which says the same.
     pub(super) fn document(&mut self, json: &str) {
-        let shown: String = if self.stdout_is_terminal {
-            json.chars().map(escaped).collect()
-        } else {
-            json.to_owned()
-        };
+        let shown: String = json.chars().map(escaped).collect();
+        // Within a string, the only place where it can stand.
+        let shown = shown.replace("##[", "#\\u0023[");
         end_quietly(writeln!(io::stdout(), "{shown}"));
     }
 
@@ -82,7 +90,10 @@ impl Output {
 
     /// One line on stderr.
     pub(super) fn error(&mut self, text: &str) {
-        end_quietly(writeln!(io::stderr(), "{}", visible(text)));
+        if self.silent {
+            return;
+        }
+        end_quietly(writeln!(io::stderr(), "{}", harmless(text)));
     }
 
     /// What clap says about the arguments.
@@ -103,6 +114,16 @@ impl Output {
             write!(io::stdout(), "{text}")
         };
         end_quietly(result);
+    }
+}
+
+/// The text as one line that is no command to a CI job that logs it (`::error::…`, also indented; `##[…]` anywhere).
+fn harmless(text: &str) -> String {
+    let text = visible(text).replace("##[", "#\\u{23}[");
+    let indent = text.len() - text.trim_start().len();
+    match text[indent..].strip_prefix("::") {
+        Some(rest) => format!("{}\\u{{3a}}:{rest}", &text[..indent]),
+        None => text,
     }
 }
 

@@ -48,7 +48,17 @@ impl Redactor {
     }
 
     fn new(values: impl Iterator<Item = (String, SecretString)>) -> Redactor {
-        let mut values: Vec<_> = values
+        // A value of several lines may come back a line at a time.
+        let lines = values.flat_map(|(name, value)| {
+            let lines: Vec<_> = value
+                .expose_secret()
+                .lines()
+                .filter(|line| line.len() < value.expose_secret().len())
+                .map(|line| (name.clone(), SecretString::from(line)))
+                .collect();
+            lines.into_iter().chain([(name, value)])
+        });
+        let mut values: Vec<_> = lines
             .filter(|(_, value)| value.expose_secret().len() >= SHORTEST)
             .collect();
         values.sort_by_key(|(_, value)| std::cmp::Reverse(value.expose_secret().len()));
@@ -202,6 +212,18 @@ mod tests {
             r#"["\ud800 secret"]"#,
             r#"["\ud800 {env:A}"]"#,
         );
+    }
+
+    #[test]
+    fn one_line_of_a_value_of_many_is_known_too() {
+        let redactor = redactor(&[("KEY", "-----BEGIN-----\nabcdef\nxyz\n")]);
+        assert_eq!(redactor.text("got abcdef"), "got {env:KEY}");
+        assert_eq!(
+            redactor.text("got xyz"),
+            "got xyz",
+            "too short to be told from other text"
+        );
+        assert_eq!(redactor.text("-----BEGIN-----\nabcdef\nxyz\n!"), "{env:KEY}!");
     }
 
     #[test]

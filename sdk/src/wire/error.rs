@@ -25,7 +25,7 @@ pub enum WireError {
         method: &'static str,
     },
     /// No answer within the time allowed.
-    #[error("no answer to `{method}` within {} s", .within.as_secs_f32().round())]
+    #[error("no answer to `{method}` within {} s", tenths(*.within))]
     TimedOut {
         /// What was asked.
         method: &'static str,
@@ -83,6 +83,11 @@ pub enum WireError {
     /// The HTTP request got no answer.
     #[error(transparent)]
     Http(#[from] HttpError),
+}
+
+/// Seconds, to a tenth.
+fn tenths(time: Duration) -> f32 {
+    (time.as_secs_f32() * 10.0).round() / 10.0
 }
 
 /// A JSON-RPC error as the server sent it.

@@ -16,7 +16,6 @@ use reqwest::{Method, Request, Response};
 use secrecy::ExposeSecret;
 use tokio::time::timeout;
 
-use crate::visible::visible_within;
 use crate::wire::error::WireError;
 use crate::wire::http::events::Events;
 use crate::wire::limits::Limits;
@@ -248,16 +247,25 @@ impl<'c> Http<'c> {
                     .headers()
                     .get(header::LOCATION)
                     .map_or(String::new(), |location| {
-                        format!(
-                            " to `{}`",
-                            visible_within(&String::from_utf8_lossy(location.as_bytes()), 200)
-                        )
+                        // Behind the path may stand a key that was in ours.
+                        let location = String::from_utf8_lossy(location.as_bytes());
+                        format!(" to `{}`", location.split(['?', '#']).next().unwrap_or_default())
                     });
                 return Err(WireError::NotMcp {
                     reason: format!("HTTP {status} redirects{target}"),
                 });
             }
             _ => return Err(self.refused(response, method).await),
+        }
+        if let Some(packed) = response.headers().get(header::CONTENT_ENCODING)
+            && packed != "identity"
+        {
+            return Err(WireError::NotMcp {
+                reason: format!(
+                    "HTTP {status} is packed as `{}`, though that was declined",
+                    String::from_utf8_lossy(packed.as_bytes())
+                ),
+            });
         }
         let kind = content_type(&response);
         match kind.as_str() {
@@ -272,7 +280,7 @@ impl<'c> Http<'c> {
                 reason: format!("HTTP {status} without a content type"),
             }),
             _ => Err(WireError::NotMcp {
-                reason: format!("HTTP {status} with {}", visible_within(&kind, 80)),
+                reason: format!("HTTP {status} with {kind}"),
             }),
         }
     }

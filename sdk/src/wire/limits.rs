@@ -47,7 +47,7 @@ impl Limits {
             total_bytes: 64 << 20,
             pages: 1_000,
             items: 20_000,
-            item_bytes: 4 << 20,
+            item_bytes: 16 << 20,
             cursor_bytes: 4 << 10,
             stream_events: 10_000,
             noise_lines: 1_000,

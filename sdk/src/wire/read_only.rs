@@ -150,7 +150,7 @@ impl<'c> ReadOnly<'c> {
     /// Starts the process anew, when there is one, for a server that ended over a question it refused.
     pub async fn restart(&mut self) -> Result<(), WireError> {
         if let Transport::Stdio { launch, process } = &mut self.transport {
-            let fresh = Box::new(Stdio::start(launch, &self.limits)?);
+            let fresh = Box::new(process.start_again(launch, &self.limits)?);
             std::mem::replace(process, fresh).close().await;
         }
         Ok(())
@@ -180,10 +180,10 @@ impl<'c> ReadOnly<'c> {
         matches!(self.transport, Transport::Stdio { .. })
     }
 
-    /// The directory that was made for the process, new with every start.
-    pub fn home(&self) -> Option<&Path> {
+    /// The directory that was made for the process, and whether the next look with the same label has it too.
+    pub fn home(&self) -> Option<(&Path, bool)> {
         match &self.transport {
-            Transport::Stdio { process, .. } => Some(process.home()),
+            Transport::Stdio { process, .. } => Some((process.home(), process.has_lasting_home())),
             Transport::Http(_) => None,
         }
     }
@@ -344,7 +344,8 @@ impl<'c> ReadOnly<'c> {
         }
         self.traffic.noise += 1;
         if self.traffic.first_noise.is_none() {
-            self.traffic.first_noise = Some(text.chars().take(200).collect());
+            // Whole: a value of ours in it could not be recognised once it is cut.
+            self.traffic.first_noise = Some(text.to_owned());
         }
         if self.traffic.noise > self.limits.noise_lines {
             let limit = self.limits.noise_lines;

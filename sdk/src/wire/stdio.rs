@@ -6,6 +6,8 @@
 //! Invariant: nothing here waits for the child's good will: a line without an end, a pipe that a grandchild keeps open
 //! and a process that ignores signals all end at a limit.
 
+mod home;
+
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio as Pipe};
@@ -14,7 +16,6 @@ use std::time::Duration;
 
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessGroup};
 use secrecy::ExposeSecret;
-use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
@@ -22,9 +23,13 @@ use tokio::time::timeout;
 
 use crate::wire::error::WireError;
 use crate::wire::limits::Limits;
+use home::Home;
 
-/// How long a server may take to end by itself once its stdin is closed, and again after SIGTERM.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a server may take to end by itself once its stdin is closed.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How long it may take to end after SIGTERM, and to be gone after SIGKILL.
+const LAST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long output may still arrive once the process has ended, while somebody else holds the pipe.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -40,8 +45,11 @@ pub struct Launch {
     pub args: Vec<String>,
     /// Variables beside the minimal environment (PATH, HOME, LANG, TZ); values can't be printed.
     pub env: Vec<(String, secrecy::SecretString)>,
-    /// The working directory; `None` is a fresh temporary one.
+    /// The working directory; `None` is an empty one for this look.
     pub cwd: Option<PathBuf>,
+    /// Names the empty directory, which is the server's HOME too: looks with one label find it under one path, unless they
+    /// run at the same time. Without a label its path is new each time.
+    pub label: Option<String>,
 }
 
 /// How a process ended, and what it said on stderr.
@@ -67,21 +75,25 @@ pub(in crate::wire) struct Stdio {
     stderr: StderrTail,
     message_bytes: usize,
     total_bytes: usize,
-    home: TempDir,
+    home: Arc<Home>,
     closed: bool,
 }
 
 impl Stdio {
     /// Starts the process.
     pub(in crate::wire) fn start(launch: &Launch, limits: &Limits) -> Result<Stdio, WireError> {
-        let not_started = |reason: String| WireError::NotStarted {
-            program: launch.program.clone(),
-            reason,
-        };
-        let home = tempfile::Builder::new()
-            .prefix("mcpindex-")
-            .tempdir()
-            .map_err(|error| not_started(format!("no temporary directory: {error}")))?;
+        let home = Home::make(launch.label.as_deref(), &std::env::temp_dir())
+            .map_err(|error| not_started(launch, format!("no temporary directory: {error}")))?;
+        Stdio::start_in(Arc::new(home), launch, limits)
+    }
+
+    /// Starts another process for the same look, in the same directory.
+    pub(in crate::wire) fn start_again(&self, launch: &Launch, limits: &Limits) -> Result<Stdio, WireError> {
+        Stdio::start_in(Arc::clone(&self.home), launch, limits)
+    }
+
+    fn start_in(home: Arc<Home>, launch: &Launch, limits: &Limits) -> Result<Stdio, WireError> {
+        let not_started = |reason| not_started(launch, reason);
         let cwd = launch.cwd.as_deref().unwrap_or(home.path());
         if !cwd.is_dir() {
             return Err(not_started(format!(
@@ -134,9 +146,14 @@ impl Stdio {
         })
     }
 
-    /// The directory that the child has as its HOME, new with every start.
+    /// The directory that the child has as its HOME.
     pub(in crate::wire) fn home(&self) -> &std::path::Path {
         self.home.path()
+    }
+
+    /// Whether the next look with the same label has it too.
+    pub(in crate::wire) fn has_lasting_home(&self) -> bool {
+        self.home.is_lasting()
     }
 
     /// Writes one message.
@@ -230,16 +247,16 @@ impl Stdio {
     pub(in crate::wire) async fn close(mut self) -> Ending {
         self.stdin = None;
         if self.exit.is_none() {
-            self.exit = self.wait_while_reading().await;
+            self.exit = self.wait_while_reading(PATIENCE).await;
         }
         let exit = self.exit;
         if exit.is_none() {
             let _ = self.child.signal(TERMINATE);
-            let _ = self.wait_while_reading().await;
+            let _ = self.wait_while_reading(LAST_PATIENCE).await;
         }
         // The group may outlive its leader: whoever is left in it goes now.
         let _ = self.child.start_kill();
-        let _ = timeout(PATIENCE, self.child.wait()).await;
+        let _ = timeout(LAST_PATIENCE, self.child.wait()).await;
         self.closed = true;
         Ending {
             exit,
@@ -248,7 +265,7 @@ impl Stdio {
     }
 
     /// Waits for the end with patience, and reads on meanwhile: a server that is stuck writing could not end.
-    async fn wait_while_reading(&mut self) -> Option<ExitStatus> {
+    async fn wait_while_reading(&mut self, patience: Duration) -> Option<ExitStatus> {
         let mut scrap = vec![0; 8 << 10];
         let mut open = true;
         let Stdio { child, stdout, .. } = self;
@@ -261,7 +278,7 @@ impl Stdio {
                 }
             }
         };
-        timeout(PATIENCE, end).await.ok().flatten()
+        timeout(patience, end).await.ok().flatten()
     }
 }
 
@@ -271,6 +288,13 @@ impl Drop for Stdio {
         if !self.closed {
             let _ = self.child.start_kill();
         }
+    }
+}
+
+fn not_started(launch: &Launch, reason: String) -> WireError {
+    WireError::NotStarted {
+        program: launch.program.clone(),
+        reason,
     }
 }
 
@@ -284,21 +308,29 @@ fn why(error: &std::io::Error) -> String {
 
 /// The last bytes of stderr, drained all the time so that the child never blocks on it.
 struct StderrTail {
-    kept: Arc<Mutex<VecDeque<u8>>>,
+    kept: Arc<Mutex<Kept>>,
     reader: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Kept {
+    bytes: VecDeque<u8>,
+    /// Whether earlier bytes were dropped.
+    is_cut: bool,
 }
 
 impl StderrTail {
     fn follow(mut stderr: ChildStderr, limit: usize) -> StderrTail {
-        let kept = Arc::new(Mutex::new(VecDeque::new()));
+        let kept = Arc::new(Mutex::new(Kept::default()));
         let target = Arc::clone(&kept);
         let reader = tokio::spawn(async move {
             let mut chunk = vec![0; 8 << 10];
             while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
                 let mut kept = target.lock().unwrap_or_else(PoisonError::into_inner);
-                kept.extend(&chunk[..read]);
-                let surplus = kept.len().saturating_sub(limit);
-                kept.drain(..surplus);
+                kept.bytes.extend(&chunk[..read]);
+                let surplus = kept.bytes.len().saturating_sub(limit);
+                kept.bytes.drain(..surplus);
+                kept.is_cut |= surplus > 0;
             }
         });
         StderrTail { kept, reader }
@@ -309,8 +341,15 @@ impl StderrTail {
         let _ = timeout(LAST_WORDS, &mut self.reader).await;
         self.reader.abort();
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let (front, back) = kept.as_slices();
-        String::from_utf8_lossy(&[front, back].concat()).into_owned()
+        let (front, back) = kept.bytes.as_slices();
+        let bytes = [front, back].concat();
+        let whole_lines = match bytes.iter().position(|byte| *byte == b'\n') {
+            // Half a line may hold half a secret, which nobody would recognise.
+            Some(end) if kept.is_cut => &bytes[end + 1..],
+            None if kept.is_cut => &[],
+            _ => &bytes[..],
+        };
+        String::from_utf8_lossy(whole_lines).into_owned()
     }
 }
 

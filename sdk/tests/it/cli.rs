@@ -171,13 +171,97 @@ fn no_control_character_of_a_server_is_printed() {
         for options in [&["inspect"][..], &["inspect", "--json"]] {
             let output = run(&[options, &["--", FIXTURE, scenario]].concat());
             let printed = [output.stdout, output.stderr].concat();
-            assert!(
-                !printed.contains(&0x1b),
-                "{scenario}: {}",
-                String::from_utf8_lossy(&printed)
-            );
+            let printed = String::from_utf8(printed).unwrap();
+            let dangerous = |character| character != '\n' && mcpindex::visible::is_dangerous(character);
+            assert!(!printed.contains(dangerous), "{scenario}: {printed}");
         }
     }
+}
+
+#[test]
+fn no_line_is_a_command_to_a_ci_job() {
+    for options in [&["inspect"][..], &["inspect", "--json"]] {
+        let output = run(&[options, &["--", FIXTURE, "escapes"]].concat());
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert!(printed.contains(":error::"), "{printed}");
+        assert!(!printed.contains("##["), "{printed}");
+        assert!(
+            !printed.lines().any(|line| line.trim_start().starts_with("::")),
+            "{printed}"
+        );
+    }
+}
+
+#[test]
+fn a_credential_among_the_arguments_is_not_told() {
+    for line in [
+        &[FIXTURE, "plain", "--api-key", "canary-7f3a9c51"][..],
+        &["npx", "no-such", "--token=canary-7f3a9c51"],
+    ] {
+        for options in [
+            &["inspect", "--timeout", "1000"][..],
+            &["inspect", "--timeout", "1000", "--json"],
+        ] {
+            let output = run(&[options, &["--"], line].concat());
+            let printed = shown(&output);
+            assert!(!printed.contains("canary"), "{printed}");
+            if options.contains(&"--json") {
+                assert!(printed.contains("<secret>"), "{printed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn quiet_is_the_exit_code_alone() {
+    for (arguments, exit) in [
+        (&["-q", "--", FIXTURE, "plain"][..], 0),
+        (&["-q", "--", FIXTURE, "crash"], 5),
+        (&["-q", "--env", "MCPINDEX_NEVER_SET", "--", FIXTURE, "plain"], 2),
+    ] {
+        assert_eq!(inspect(arguments), format!("exit {exit}\n--\n"));
+    }
+}
+
+#[test]
+fn each_limit_has_an_option() {
+    let mut reports = String::new();
+    for arguments in [
+        &["--timeout", "300", "--", FIXTURE, "hang"][..],
+        &["--deadline", "300", "--", FIXTURE, "hang"],
+        &["--max-message-bytes", "100", "--", FIXTURE, "plain"],
+        &["--max-total-bytes", "300", "--", FIXTURE, "plain"],
+        &["--max-pages", "2", "--", FIXTURE, "paged"],
+        &["--max-items", "2", "--", FIXTURE, "paged"],
+    ] {
+        reports += &inspect(arguments);
+    }
+    assert_snapshot!(reports, @r"
+    exit 5
+    could not be determined: timed_out
+      no answer to `initialize` within 0.3 s
+    --
+    exit 5
+    could not be determined: timed_out
+      no answer to `initialize` within 0.3 s
+    --
+    exit 5
+    could not be determined: over_limit
+      more than 100 bytes in one message
+    --
+    exit 5
+    could not be determined: over_limit
+      more than 300 bytes in all
+    --
+    exit 5
+    could not be determined: over_limit
+      more than 2 pages of tools
+    --
+    exit 5
+    could not be determined: over_limit
+      more than 2 tools
+    --
+    ");
 }
 
 #[test]
@@ -266,7 +350,7 @@ fn there_is_one_document_on_every_exit() {
         (&["--", FIXTURE, "bad-tool"], "ok", 0),
         (&["--", FIXTURE, "resources-failed"], "partial", 5),
         (&["--", FIXTURE, "list-failed"], "list_failed", 5),
-        (&["--timeout", "1", "--", FIXTURE, "hang"], "timed_out", 5),
+        (&["--timeout", "1000", "--", FIXTURE, "hang"], "timed_out", 5),
         (&[], "usage", 2),
         (
             &["--env", "MCPINDEX_NEVER_SET", "--", FIXTURE, "plain"],

@@ -115,7 +115,14 @@ async fn pages_are_read_over_http_too() {
 #[tokio::test]
 async fn what_is_no_mcp_server_says_what_it_is() {
     let mut reports = String::new();
-    for scenario in ["unauthorized", "html", "not-found", "redirect", "unavailable"] {
+    for scenario in [
+        "unauthorized",
+        "html",
+        "not-found",
+        "redirect",
+        "packed",
+        "unavailable",
+    ] {
         reports += &look(scenario).await;
     }
     assert_snapshot!(reports, @r"
@@ -127,6 +134,8 @@ async fn what_is_no_mcp_server_says_what_it_is() {
     reason: no MCP server: HTTP 404 Not Found
     not_mcp
     reason: no MCP server: HTTP 307 Temporary Redirect redirects to `http://127.0.0.1:1/`
+    not_mcp
+    reason: no MCP server: HTTP 200 OK is packed as `br`, though that was declined
     unreachable
     reason: HTTP 503: the server can't answer now
     ");

@@ -19,6 +19,7 @@ pub(crate) fn launch(program: &str, args: &[&str]) -> Launch {
         args: args.iter().map(|argument| (*argument).to_owned()).collect(),
         env: Vec::new(),
         cwd: None,
+        label: None,
     }
 }
 
@@ -137,6 +138,7 @@ async fn pages_that_lead_back_to_themselves_are_a_cursor_loop() {
 async fn pages_items_and_bytes_have_limits_of_their_own() {
     let limits = Limits {
         pages: 20,
+        item_bytes: 1 << 20,
         ..limits()
     };
     let mut reports = String::new();
@@ -151,7 +153,7 @@ async fn pages_items_and_bytes_have_limits_of_their_own() {
     over_limit
     reason: more than 20000 tools
     over_limit
-    reason: more than 4194304 bytes in a tool
+    reason: more than 1048576 bytes in a tool
     ");
 }
 
@@ -305,7 +307,12 @@ async fn a_flood_on_stderr_blocks_nothing_and_its_end_is_kept() {
         "{}",
         inspection.stderr
     );
-    assert_eq!(inspection.stderr.len(), 100);
+    let lines = inspection.stderr.lines().count();
+    assert_eq!(
+        lines, 2,
+        "whole lines of the last 100 bytes: {}",
+        inspection.stderr
+    );
 }
 
 #[tokio::test]
@@ -512,9 +519,37 @@ async fn inspect_key_digest(key: &str) -> String {
 }
 
 #[tokio::test]
+async fn a_value_that_we_gave_is_known_wherever_a_text_is_cut() {
+    let mut launch = launch(FIXTURE, &["tells-key"]);
+    launch.env.push((
+        "FIXTURE_API_KEY".to_owned(),
+        SecretString::from("canary-7f3a9c51"),
+    ));
+    let limits = Limits {
+        stderr_bytes: 100,
+        ..limits()
+    };
+    let inspection = inspect_stdio(&launch, &limits).await;
+    let told = format!("{:?}", (&inspection.notes, &inspection.stderr));
+    assert!(inspection.stderr.ends_with("last words\n"), "{told}");
+    assert!(told.contains("x{env:FIX"), "{told}");
+    assert!(!told.contains("canary") && !told.contains("9c51"), "{told}");
+}
+
+#[tokio::test]
+async fn a_server_that_names_its_directory_says_the_same_at_each_look() {
+    let mut launch = launch(FIXTURE, &["names-home"]);
+    launch.label = Some("a_server_that_names_its_directory".to_owned());
+    let first = inspect_stdio(&launch, &limits()).await;
+    let second = inspect_stdio(&launch, &limits()).await;
+    assert_eq!(first.result.unwrap().digest(), second.result.unwrap().digest());
+    assert_snapshot!(second.notes.join("\n"), @"the server names the directory that it ran in: its digest holds where that is called the same");
+}
+
+#[tokio::test]
 async fn a_directory_that_is_new_each_time_is_told_when_it_is_named() {
     let inspection = look_within("names-home", &limits()).await;
-    assert_snapshot!(inspection.notes.join("\n"), @"a definition names the working directory, which is new each time: its digest will differ");
+    assert_snapshot!(inspection.notes.join("\n"), @"the server names the directory that it ran in, which is new for this look: its digest will differ");
 }
 
 #[tokio::test]

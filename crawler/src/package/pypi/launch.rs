@@ -35,6 +35,7 @@ pub(in crate::package) fn launch(
         args,
         env: vec![("PYTHONHASHSEED".to_owned(), "0".to_owned().into())],
         cwd: None,
+        label: None,
     })
 }
 

@@ -3,11 +3,14 @@
 //! Where a definition has no digest its text is a string (`definitionText`): what two readers take differently must not
 //! make the document one of those texts.
 //!
-//! Invariant: a `definition` is the server's text to the byte; no value of a variable or header is in the document.
+//! Invariant: a `definition` is the server's text, only that characters which a terminal obeys may be written as escapes;
+//! no value of a variable or header, nor an
+//! argument that looks like a credential, is in the document.
 
 use mcpindex::inspect::Inspection;
 use mcpindex::wire::message::members;
 use mcpindex_contract::digest::NoDigest;
+use mcpindex_contract::identity::Identity;
 use mcpindex_contract::json::read;
 use mcpindex_contract::surface::{Listing, Member, MemberKind, Surface};
 use serde::Serialize;
@@ -48,7 +51,7 @@ struct Document<'a> {
 enum Invocation<'a> {
     #[serde(rename = "stdio")]
     Stdio {
-        command: &'a [String],
+        command: Vec<String>,
         cwd: Option<String>,
     },
     #[serde(rename = "http", rename_all = "camelCase")]
@@ -173,7 +176,7 @@ fn write(document: &Document<'_>) -> String {
 fn invocation(server: &Server) -> Invocation<'_> {
     match server {
         Server::Command { given, launch } => Invocation::Stdio {
-            command: given,
+            command: without_credentials(given),
             cwd: launch.cwd.as_ref().map(|cwd| cwd.to_string_lossy().into_owned()),
         },
         Server::Remote(endpoint) => {
@@ -185,6 +188,19 @@ fn invocation(server: &Server) -> Invocation<'_> {
                 header_names: endpoint.headers.iter().map(|(name, _)| name.as_str()).collect(),
             }
         }
+    }
+}
+
+/// The command as given, but for arguments that look like credentials, which become `<secret>`.
+fn without_credentials(given: &[String]) -> Vec<String> {
+    // As the arguments of a program that is no launcher, all of them are in the identity.
+    let line: Vec<String> = std::iter::once("command")
+        .map(str::to_owned)
+        .chain(given.to_vec())
+        .collect();
+    match Identity::from_launch(&line).map(|launched| launched.identity) {
+        Ok(Identity::Command { args, .. }) => args,
+        Ok(_) | Err(_) => Vec::new(),
     }
 }
 
