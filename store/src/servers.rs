@@ -92,9 +92,8 @@ macro_rules! servers {
         server!(
             $standing,
             r" AND s.identity > $2
-                 AND (lower(s.identity) LIKE lower($3) ESCAPE '\' OR EXISTS (
-                     SELECT 1 FROM alias n
-                     WHERE n.identity = s.identity AND lower(n.name) LIKE lower($3) ESCAPE '\'))
+                 AND (lower(s.identity) LIKE $3 ESCAPE '\' OR s.identity IN (
+                     SELECT n.identity FROM alias n WHERE lower(n.name) LIKE $3 ESCAPE '\'))
              ORDER BY s.identity LIMIT $4"
         )
     };
@@ -265,10 +264,11 @@ pub(crate) fn outcome_from_text(name: &str) -> Result<Outcome, StoreError> {
     Outcome::from_name(name).ok_or_else(|| corrupt("an outcome", name))
 }
 
-/// Text that stands anywhere, with what LIKE reads otherwise escaped.
+/// Text that stands anywhere, with what LIKE reads otherwise escaped. In lower case as the databases make it of the
+/// columns, ASCII only: of a parameter Postgres would make it by the database's locale.
 fn like_pattern(search: &str) -> String {
     let mut pattern = String::from("%");
-    for character in stored(search).chars() {
+    for character in stored(&search.to_ascii_lowercase()).chars() {
         if matches!(character, '%' | '_' | '\\') {
             pattern.push('\\');
         }
