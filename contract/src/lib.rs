@@ -2,7 +2,7 @@
 //!
 //! Everything here is a pure function of bytes. The flow is one way: the text that a server sent
 //! ([`json`]) becomes a [`definition::Definition`] with its [`digest::Digest`], definitions make a
-//! [`surface::Surface`], and two surfaces make a list of [`diff::Change`]s.
+//! [`surface::Surface`], and two surfaces make a list of [`change::Change`]s.
 //!
 //! Invariant: no I/O, no clock, no randomness, no async, and no typed `Tool` that drops a member.
 #![warn(missing_docs)]

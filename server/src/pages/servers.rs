@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
 use mcpindex_contract::outcome::Outcome;
-use mcpindex_store::servers::{ServerFilter, ServerRecord};
+use mcpindex_store::servers::{ServerFilter, ServerRecord, StandingFilter};
 
 use super::{Frame, StateView, page};
 use crate::app::App;
@@ -49,16 +49,17 @@ struct ServerView {
 pub(crate) async fn servers(State(app): State<App>, uri: Uri) -> Result<Response, Problem> {
     let query = Query::lenient(&uri);
     let now = app.now();
+    let state = query.state()?;
     let filter = ServerFilter {
         search: query.line("search")?,
-        outcome: query.state()?,
+        standing: state.map_or(StandingFilter::Any, StandingFilter::Outcome),
         after: query.identity("after")?,
         limit: PER_PAGE as i64 + 1,
     };
     let mut rows = app.store.servers(&filter).await?;
     let more = rows.len() > PER_PAGE;
     rows.truncate(PER_PAGE);
-    let state = filter.outcome.map(Outcome::name);
+    let state = state.map(Outcome::name);
     let path = |after: Option<String>| {
         let parameters = [
             ("search", filter.search.clone()),
