@@ -9,6 +9,12 @@ use mcpindex_contract::outcome::Outcome;
 pub(crate) struct State(pub(crate) Option<Outcome>);
 
 impl State {
+    /// Every state: the outcomes in their table's order, then `pending`.
+    pub(crate) fn all() -> impl Iterator<Item = State> {
+        let outcomes = Outcome::all().iter().map(|outcome| State(Some(*outcome)));
+        outcomes.chain([State(None)])
+    }
+
     /// The name in the API: an outcome's, or `pending`.
     pub(crate) fn name(self) -> &'static str {
         self.0.map_or("pending", Outcome::name)

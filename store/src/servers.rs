@@ -50,8 +50,8 @@ pub struct ServerRecord {
 pub struct ServerFilter {
     /// Part of the identity or an alias, case-insensitive.
     pub search: Option<String>,
-    /// Only servers whose last look ended so.
-    pub outcome: Option<Outcome>,
+    /// Only servers whose last look ended so; `Some(None)` are those that nobody has looked at.
+    pub outcome: Option<Option<Outcome>>,
     /// Only identities after this one (keyset paging, ordered by identity).
     pub after: Option<String>,
     /// At most this many.
@@ -194,13 +194,13 @@ impl Store {
             }),
             Some(outcome) => on!(session, connection => {
                 sqlx::query_as(server!(
-                    r"s.outcome = $5 AND s.identity > $2
+                    r"s.outcome IS NOT DISTINCT FROM $5 AND s.identity > $2
                           AND (lower(s.identity) LIKE lower($3) ESCAPE '\' OR EXISTS (
                               SELECT 1 FROM alias n
                               WHERE n.identity = s.identity AND lower(n.name) LIKE lower($3) ESCAPE '\'))
                       ORDER BY s.identity LIMIT $4"
                 ))
-                .bind(SEPARATOR).bind(&*after).bind(&pattern).bind(limit).bind(outcome.name())
+                .bind(SEPARATOR).bind(&*after).bind(&pattern).bind(limit).bind(outcome.map(Outcome::name))
                 .fetch_all(connection).await?
             }),
         };

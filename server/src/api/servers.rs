@@ -205,9 +205,10 @@ fn listed_tools(surface: &Surface, with_descriptions: bool) -> (&'static str, Op
 pub(crate) async fn servers(State(app): State<App>, uri: Uri) -> Result<Json<Page<ServerBody>>, Problem> {
     let query = Query::strict(&uri, &["search", "state", "after", "limit"])?;
     let limit = query.limit()?;
+    let state = query.state()?;
     let filter = ServerFilter {
         search: query.line("search")?,
-        outcome: query.state()?,
+        outcome: state.map(|state| state.0),
         after: query.identity("after")?,
         limit: limit + 1,
     };
@@ -215,10 +216,7 @@ pub(crate) async fn servers(State(app): State<App>, uri: Uri) -> Result<Json<Pag
     let next = |last: &ServerRecord| {
         let parameters = [
             ("search", filter.search.clone()),
-            (
-                "state",
-                filter.outcome.map(|outcome: Outcome| outcome.name().to_owned()),
-            ),
+            ("state", state.map(|state| state.name().to_owned())),
             ("after", Some(last.identity.clone())),
             ("limit", Some(limit.to_string())),
         ];

@@ -4,7 +4,6 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
-use mcpindex_contract::outcome::Outcome;
 use mcpindex_store::servers::{ServerFilter, ServerRecord};
 
 use super::{Frame, StateView, page};
@@ -49,16 +48,17 @@ struct ServerView {
 pub(crate) async fn servers(State(app): State<App>, uri: Uri) -> Result<Response, Problem> {
     let query = Query::lenient(&uri);
     let now = app.now();
+    let state = query.state()?;
     let filter = ServerFilter {
         search: query.line("search")?,
-        outcome: query.state()?,
+        outcome: state.map(|state| state.0),
         after: query.identity("after")?,
         limit: PER_PAGE as i64 + 1,
     };
     let mut rows = app.store.servers(&filter).await?;
     let more = rows.len() > PER_PAGE;
     rows.truncate(PER_PAGE);
-    let state = filter.outcome.map(Outcome::name);
+    let state = state.map(Standing::name);
     let path = |after: Option<String>| {
         let parameters = [
             ("search", filter.search.clone()),
@@ -80,10 +80,7 @@ pub(crate) async fn servers(State(app): State<App>, uri: Uri) -> Result<Response
     page(&ServersPage {
         frame: Frame::new(&app, "servers"),
         state,
-        states: Outcome::all()
-            .iter()
-            .map(|outcome| Standing(Some(*outcome)).into())
-            .collect(),
+        states: Standing::all().map(StateView::from).collect(),
         servers: rows.iter().map(server).collect(),
         later: filter.after.is_some(),
         first: path(None),

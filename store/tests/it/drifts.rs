@@ -121,6 +121,7 @@ async fn meta_alone_is_a_change() {
             .unwrap();
         let (drift, changes) = store.drift(drift).await.unwrap().unwrap();
         assert_eq!(drift.kinds, [("meta-changed".to_owned(), 1)]);
+        assert_eq!(drift.changed, [(MemberKind::Tool, 1)]);
         assert!(
             changes[0].before.as_ref().unwrap().contains("\"v\": 1"),
             "{changes:?}"

@@ -158,12 +158,17 @@ async fn servers_are_counted_and_listed_by_how_they_stand() {
             [(None, 2), (Some(Outcome::Ok), 1), (Some(Outcome::Crashed), 1)]
         );
         let crashed = ServerFilter {
-            outcome: Some(Outcome::Crashed),
+            outcome: Some(Some(Outcome::Crashed)),
             ..ServerFilter::default()
         };
         assert_eq!(found(&store, crashed).await, ["npm:c"]);
+        let pending = ServerFilter {
+            outcome: Some(None),
+            ..ServerFilter::default()
+        };
+        assert_eq!(found(&store, pending).await, ["npm:a", "npm:d"]);
         let ok = ServerFilter {
-            outcome: Some(Outcome::Ok),
+            outcome: Some(Some(Outcome::Ok)),
             search: Some("npm".to_owned()),
             after: None,
             limit: 9,
