@@ -165,7 +165,9 @@ fn way_out(outcome: Outcome) -> Option<&'static str> {
             "give the server's arguments after `--`; keys are not handed to servers yet, so one that needs a key can't be looked at",
         ),
         Outcome::PackageNotFound | Outcome::VersionNotFound => Some("check the spelling of name and version"),
-        Outcome::InstallFailed => Some("`mcpindex-server doctor` checks the package clients"),
+        Outcome::InstallFailed => Some(
+            "where the package is none of a server, nothing helps; else `mcpindex-server doctor` checks the package clients",
+        ),
         _ => None,
     }
 }
