@@ -137,12 +137,13 @@ fn pointer<S: AsRef<str>>(open: &[Open<'_, S>], order: &[Place]) -> String {
 }
 
 fn write_text<'t, S: Text<'t>>(text: &mut String, string: &S) {
-    if string.is_plain() {
-        text.push('"');
-        text.push_str(string.as_ref());
-        text.push('"');
-    } else {
-        write_string(text, string.as_ref());
+    match string.canonical() {
+        Some(canonical) => {
+            text.push('"');
+            text.push_str(canonical);
+            text.push('"');
+        }
+        None => write_string(text, string.as_ref()),
     }
 }
 

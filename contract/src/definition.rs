@@ -68,7 +68,10 @@ impl Definition {
         };
         let meta = value.get(META);
         let meta = meta.map(|meta| Meta::of(meta, meta_flaws.is_empty(), text));
-        let key = value.get(key).and_then(Value::as_str).map(str::to_owned);
+        let key = match value.get(key) {
+            Some(Value::String(text)) => Some(text.to_text().into_owned()),
+            _ => None,
+        };
         (with(canonical, meta), key)
     }
 

@@ -14,10 +14,6 @@ use crate::definition::{Definition, Meta};
 use crate::json::{Value, push_token};
 use crate::surface::{Instructions, Listing, Member, MemberKind, Surface};
 
-/// Text is indented only down to this depth, since indentation grows with depth: a server could otherwise
-/// send a small text that is shown as a huge one.
-const MAX_INDENTED_DEPTH: usize = 32;
-
 /// The changes from `before` to `after`: instructions first, then by kind, name and pointer; equal surfaces
 /// give none.
 pub fn diff(before: &Surface, after: &Surface) -> Vec<Change> {
@@ -214,29 +210,11 @@ fn meta_text(definition: &Definition, meta: &Meta) -> String {
     }
 }
 
-/// A value as text for people: a string's own text, anything else indented, or on one line when it nests deep.
+/// A value as text for people: a string's own text, anything else indented.
 fn readable(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        _ if nests_deeper_than(value, MAX_INDENTED_DEPTH) => {
-            canonical(value, None).unwrap_or_else(|_| value.to_pretty())
-        }
         _ => value.to_pretty(),
-    }
-}
-
-fn nests_deeper_than(value: &Value, levels: usize) -> bool {
-    match value {
-        Value::Array(items) if !items.is_empty() => {
-            levels == 0 || items.iter().any(|item| nests_deeper_than(item, levels - 1))
-        }
-        Value::Object(members) if !members.is_empty() => {
-            levels == 0
-                || members
-                    .iter()
-                    .any(|(_, member)| nests_deeper_than(member, levels - 1))
-        }
-        _ => false,
     }
 }
 

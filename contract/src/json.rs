@@ -9,10 +9,13 @@
 
 mod pretty;
 mod reader;
+mod surrogates;
+mod text;
 
-use reader::Surrogates;
-pub(crate) use reader::{Text, code_points, member_text, plain_end};
-use std::borrow::Cow;
+pub(crate) use reader::{member_text, plain_end};
+use surrogates::Surrogates;
+pub(crate) use surrogates::code_points;
+pub(crate) use text::{Sent, Text};
 
 /// The most arrays and objects that may be open at once. The digest has a lower limit of its own.
 pub const MAX_DEPTH: usize = 2_048;
@@ -93,8 +96,8 @@ pub fn read(text: &str) -> Result<Document, ReadError> {
     reader::read(text, Surrogates::Replace)
 }
 
-/// Reads like [`read`], but texts without escapes stay where they are.
-pub(crate) fn read_borrowed(text: &str) -> Result<Document<Cow<'_, str>>, ReadError> {
+/// Reads like [`read`], but texts that are canonical already stay where they are.
+pub(crate) fn read_borrowed(text: &str) -> Result<Document<Sent<'_>>, ReadError> {
     reader::read(text, Surrogates::Replace)
 }
 
@@ -133,17 +136,17 @@ impl<S: AsRef<str>> Value<S> {
             _ => None,
         }
     }
-
-    /// The string, when this is one.
-    pub fn as_str(&self) -> Option<&str> {
-        match self {
-            Value::String(text) => Some(text.as_ref()),
-            _ => None,
-        }
-    }
 }
 
 impl Value {
+    /// The string, when this is one.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// The value an RFC 6901 pointer names; the empty pointer names this value. Of duplicate members the first.
     pub fn pointer(&self, pointer: &str) -> Option<&Value> {
         if pointer.is_empty() {
@@ -157,7 +160,8 @@ impl Value {
         })
     }
 
-    /// Indented text for people (two spaces, members in the order sent, numbers as sent).
+    /// Indented text for people (two spaces, members in the order sent, numbers as sent). What nests deeper than 32
+    /// levels stays on one line, so that the text is never more than about 35 times as long as what was read.
     pub fn to_pretty(&self) -> String {
         pretty::pretty(self)
     }

@@ -133,6 +133,7 @@ async fn settle(
         identity: timeline.identity,
         before: previous.id,
         after: next.id,
+        version_key: &next.version_key,
         cause: cause(previous, next),
         found_at: timeline.now,
         changes: &changes,

@@ -1,6 +1,7 @@
 //! Definitions by digest: each text is stored once, and its SHA-256 is its digest.
 
 use mcpindex_contract::digest::Digest;
+use mcpindex_contract::surface::{Member, MemberKind};
 
 use crate::session::on;
 use crate::surfaces::digest_from_text;
@@ -36,24 +37,22 @@ impl Store {
         let Some((digest, text, first_seen_at)) = row else {
             return Ok(None);
         };
-        let declared: Vec<(String, String, String)> = on!(session, connection => {
-            sqlx::query_as(
-                "SELECT o.identity, m.kind, m.name
-                 FROM surface_member m JOIN observation o ON o.record = m.record WHERE m.digest = $1
-                 UNION
-                 SELECT o.identity, 'instructions', ''
-                 FROM surface s JOIN observation o ON o.record = s.record WHERE s.instructions_digest = $1
-                 ORDER BY 1, 2, 3 LIMIT $2",
-            )
-            .bind(&digest).bind(MAX_DECLARED_BY).fetch_all(connection).await?
+        let declared: Vec<(String, String)> = on!(session, connection => {
+            sqlx::query_as("SELECT identity, kind FROM declaration WHERE digest = $1 ORDER BY identity, kind LIMIT $2")
+                .bind(&digest).bind(MAX_DECLARED_BY).fetch_all(connection).await?
         });
+        let text = restored(text)?;
         let declared_by = declared
             .into_iter()
-            .map(|(identity, kind, name)| Ok((restored(identity)?, kind, restored(name)?)))
+            .map(|(identity, kind)| {
+                // Instructions have no name; every other kind's stands in its text.
+                let name = MemberKind::from_name(&kind).map(|kind| Member::read(kind, &text).name);
+                Ok((restored(identity)?, kind, name.unwrap_or_default()))
+            })
             .collect::<Result<_, StoreError>>()?;
         Ok(Some(StoredDefinition {
             digest: digest_from_text(&digest)?,
-            text: restored(text)?,
+            text,
             first_seen_at,
             declared_by,
         }))

@@ -132,19 +132,24 @@ impl Store {
             }),
             (Some(identity), None) => on!(session, connection => {
                 sqlx::query_as(drift!(
-                    "d.identity = $1 AND d.replaced_at IS NULL ORDER BY a.version_key DESC, a.id DESC LIMIT $2"
+                    "d.identity = $1 AND d.replaced_at IS NULL
+                     ORDER BY d.version_key DESC, d.after_observation DESC LIMIT $2"
                 ))
                 .bind(stored(identity)).bind(limit).fetch_all(connection).await?
             }),
-            (Some(identity), Some(before)) => on!(session, connection => {
-                sqlx::query_as(drift!(
-                    "d.identity = $1 AND d.replaced_at IS NULL AND (a.version_key, a.id) <
-                         (SELECT o.version_key, o.id FROM drift p JOIN observation o ON o.id = p.after_observation
-                          WHERE p.id = $2)
-                     ORDER BY a.version_key DESC, a.id DESC LIMIT $3"
-                ))
-                .bind(stored(identity)).bind(before).bind(limit).fetch_all(connection).await?
-            }),
+            (Some(identity), Some(before)) => {
+                let Some(place) = place(&mut session, before).await? else {
+                    return Ok(Vec::new());
+                };
+                on!(session, connection => {
+                    sqlx::query_as(drift!(
+                        "d.identity = $1 AND d.replaced_at IS NULL AND (d.version_key, d.after_observation) < ($2, $3)
+                         ORDER BY d.version_key DESC, d.after_observation DESC LIMIT $4"
+                    ))
+                    .bind(stored(identity)).bind(&place.version_key).bind(place.after).bind(limit)
+                    .fetch_all(connection).await?
+                })
+            }
         };
         rows.into_iter().map(drift_from_row).collect()
     }
@@ -162,6 +167,31 @@ impl Store {
         Ok(Some((drift_from_row(row)?, changes)))
     }
 
+    /// The drifts of the same server that stand before and after this one in its timeline. `None` where there is none,
+    /// and for a number that names no drift. What took a replaced drift's place stands before it.
+    pub async fn drift_neighbours(&self, id: i64) -> Result<(Option<i64>, Option<i64>), StoreError> {
+        let mut session = self.read().await?;
+        let Some(place) = place(&mut session, id).await? else {
+            return Ok((None, None));
+        };
+        let mut neighbours = [None, None];
+        for (neighbour, statement) in neighbours.iter_mut().zip([
+            "SELECT id FROM drift
+             WHERE identity = $1 AND replaced_at IS NULL AND (version_key, after_observation) <= ($2, $3) AND id <> $4
+             ORDER BY version_key DESC, after_observation DESC LIMIT 1",
+            "SELECT id FROM drift
+             WHERE identity = $1 AND replaced_at IS NULL AND (version_key, after_observation) > ($2, $3) AND id <> $4
+             ORDER BY version_key, after_observation LIMIT 1",
+        ]) {
+            *neighbour = on!(session, connection => {
+                sqlx::query_scalar(statement)
+                    .bind(&place.identity).bind(&place.version_key).bind(place.after).bind(id)
+                    .fetch_optional(connection).await?
+            });
+        }
+        Ok(neighbours.into())
+    }
+
     /// How many drifts there are in lists.
     pub async fn count_drifts(&self) -> Result<i64, StoreError> {
         let mut session = self.read().await?;
@@ -171,12 +201,34 @@ impl Store {
     }
 }
 
+/// Where a drift stands in its server's timeline; texts in their stored form.
+struct Place {
+    identity: String,
+    version_key: String,
+    after: i64,
+}
+
+/// The place of this drift, replaced or not.
+async fn place(session: &mut Session, id: i64) -> Result<Option<Place>, StoreError> {
+    let row: Option<(String, String, i64)> = on!(*session, connection => {
+        sqlx::query_as("SELECT identity, version_key, after_observation FROM drift WHERE id = $1")
+            .bind(id).fetch_optional(connection).await?
+    });
+    Ok(row.map(|(identity, version_key, after)| Place {
+        identity,
+        version_key,
+        after,
+    }))
+}
+
 /// A drift to record; `changes` is not empty.
 pub(crate) struct NewDrift<'a> {
     /// Stored form.
     pub(crate) identity: &'a str,
     pub(crate) before: i64,
     pub(crate) after: i64,
+    /// Stored form of the version key of the observation after.
+    pub(crate) version_key: &'a str,
     pub(crate) cause: &'static str,
     pub(crate) found_at: i64,
     pub(crate) changes: &'a [Change],
@@ -214,11 +266,11 @@ pub(crate) async fn insert(session: &mut Session, drift: &NewDrift<'_>) -> Resul
     let safety_relevant = drift.changes.iter().any(|change| change.kind.safety_relevant());
     let id: i64 = on!(*session, connection => {
         sqlx::query_scalar(
-            "INSERT INTO drift (identity, before_observation, after_observation, cause, found_at, kinds, safety_relevant,
-                 changed)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING id",
+            "INSERT INTO drift (identity, before_observation, after_observation, version_key, cause, found_at, kinds,
+                 safety_relevant, changed)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id",
         )
-        .bind(drift.identity).bind(drift.before).bind(drift.after).bind(drift.cause).bind(drift.found_at)
+        .bind(drift.identity).bind(drift.before).bind(drift.after).bind(drift.version_key).bind(drift.cause).bind(drift.found_at)
         .bind(kinds_to_text(drift.changes)).bind(safety_relevant).bind(changed_to_text(drift.changes))
         .fetch_one(connection).await?
     });

@@ -226,3 +226,25 @@ async fn open_postgres(url: &str) -> Result<Database, String> {
     let _ = connection.close().await;
     Ok(Database::Postgres(pool))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testing::TestStore;
+
+    #[tokio::test]
+    async fn a_commit_to_sqlite_waits_for_the_disk_and_a_writer_for_other_programs() {
+        let database = TestStore::sqlite().await;
+        let Database::Sqlite { writer, .. } = &database.store.database else {
+            panic!("a SQLite store is on SQLite");
+        };
+        for (pragma, value) in [
+            ("PRAGMA synchronous", 2),
+            ("PRAGMA foreign_keys", 1),
+            ("PRAGMA busy_timeout", 5_000),
+        ] {
+            let found: i64 = sqlx::query_scalar(pragma).fetch_one(writer).await.unwrap();
+            assert_eq!(found, value, "{pragma}");
+        }
+    }
+}

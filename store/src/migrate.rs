@@ -31,7 +31,9 @@ migrations! {
     2 "0002_surfaces",
     3 "0003_observations",
     4 "0004_drifts",
-    5 "0005_changed_members",
+    5 "0005_declarations",
+    6 "0006_drift_timeline",
+    7 "0007_changed_members",
 }
 
 /// How far a database's schema is from this program's.

@@ -194,6 +194,9 @@ impl Store {
             Some(surface) => Some(surfaces::save(&mut session, surface, observation.observed_at).await?),
             None => None,
         };
+        if let Some(record) = &record {
+            surfaces::declare(&mut session, record, &identity).await?;
+        }
         let id = insert(&mut session, observation, &context, record.as_deref()).await?;
         let compared = if record.is_some() {
             let timeline = Timeline {
@@ -232,14 +235,24 @@ impl Store {
                 sqlx::query_as(observation!("o.identity = $1 ORDER BY o.version_key DESC, o.id DESC LIMIT $2"))
                     .bind(stored(identity)).bind(limit.max(0)).fetch_all(connection).await?
             }),
-            Some(before) => on!(session, connection => {
-                sqlx::query_as(observation!(
-                    "o.identity = $1
-                         AND (o.version_key, o.id) < (SELECT p.version_key, p.id FROM observation p WHERE p.id = $2)
-                     ORDER BY o.version_key DESC, o.id DESC LIMIT $3"
-                ))
-                .bind(stored(identity)).bind(before).bind(limit.max(0)).fetch_all(connection).await?
-            }),
+            Some(before) => {
+                // Bound as values, since neither database reads a subquery's row as the end of an index range.
+                let place: Option<String> = on!(session, connection => {
+                    sqlx::query_scalar("SELECT version_key FROM observation WHERE id = $1")
+                        .bind(before).fetch_optional(connection).await?
+                });
+                let Some(version_key) = place else {
+                    return Ok(Vec::new());
+                };
+                on!(session, connection => {
+                    sqlx::query_as(observation!(
+                        "o.identity = $1 AND (o.version_key, o.id) < ($2, $3)
+                         ORDER BY o.version_key DESC, o.id DESC LIMIT $4"
+                    ))
+                    .bind(stored(identity)).bind(version_key).bind(before).bind(limit.max(0))
+                    .fetch_all(connection).await?
+                })
+            }
         };
         rows.into_iter().map(observation_from_row).collect()
     }

@@ -50,16 +50,28 @@ pub struct ServerRecord {
 pub struct ServerFilter {
     /// Part of the identity or an alias, case-insensitive.
     pub search: Option<String>,
-    /// Only servers whose last look ended so; `Some(None)` are those that nobody has looked at.
-    pub outcome: Option<Option<Outcome>>,
+    /// Only servers that stand so.
+    pub standing: StandingFilter,
     /// Only identities after this one (keyset paging, ordered by identity).
     pub after: Option<String>,
     /// At most this many.
     pub limit: i64,
 }
 
+/// How a server stands, as a choice among lists.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StandingFilter {
+    /// All servers.
+    #[default]
+    Any,
+    /// Servers that were not looked at yet.
+    Pending,
+    /// Servers whose last look ended so.
+    Outcome(Outcome),
+}
+
 macro_rules! server {
-    ($rest:literal) => {
+    ($($rest:expr),+) => {
         concat!(
             "SELECT s.identity, s.short_id, s.form,
                  (SELECT string_agg(a.name, $1 ORDER BY a.name) FROM alias a WHERE a.identity = s.identity),
@@ -69,7 +81,20 @@ macro_rules! server {
              LEFT JOIN observation o ON o.id = s.current_observation
              LEFT JOIN surface u ON u.record = o.record
              WHERE ",
-            $rest
+            $($rest),+
+        )
+    };
+}
+
+/// One page of servers: after `$2`, matching `$3`, at most `$4`, and so standing.
+macro_rules! servers {
+    ($standing:literal) => {
+        server!(
+            $standing,
+            r" AND s.identity > $2
+                 AND (lower(s.identity) LIKE $3 ESCAPE '\' OR s.identity IN (
+                     SELECT n.identity FROM alias n WHERE lower(n.name) LIKE $3 ESCAPE '\'))
+             ORDER BY s.identity LIMIT $4"
         )
     };
 }
@@ -181,29 +206,19 @@ impl Store {
         let after = stored(filter.after.as_deref().unwrap_or_default());
         let limit = filter.limit.max(0);
         let mut session = self.read().await?;
-        let rows: Vec<ServerRow> = match filter.outcome {
-            None => on!(session, connection => {
-                sqlx::query_as(server!(
-                    r"s.identity > $2
-                          AND (lower(s.identity) LIKE lower($3) ESCAPE '\' OR EXISTS (
-                              SELECT 1 FROM alias n
-                              WHERE n.identity = s.identity AND lower(n.name) LIKE lower($3) ESCAPE '\'))
-                      ORDER BY s.identity LIMIT $4"
-                ))
-                .bind(SEPARATOR).bind(&*after).bind(&pattern).bind(limit).fetch_all(connection).await?
-            }),
-            Some(outcome) => on!(session, connection => {
-                sqlx::query_as(server!(
-                    r"s.outcome IS NOT DISTINCT FROM $5 AND s.identity > $2
-                          AND (lower(s.identity) LIKE lower($3) ESCAPE '\' OR EXISTS (
-                              SELECT 1 FROM alias n
-                              WHERE n.identity = s.identity AND lower(n.name) LIKE lower($3) ESCAPE '\'))
-                      ORDER BY s.identity LIMIT $4"
-                ))
-                .bind(SEPARATOR).bind(&*after).bind(&pattern).bind(limit).bind(outcome.map(Outcome::name))
-                .fetch_all(connection).await?
-            }),
+        let statement = match filter.standing {
+            StandingFilter::Any => servers!("TRUE"),
+            StandingFilter::Pending => servers!("s.outcome IS NULL"),
+            StandingFilter::Outcome(_) => servers!("s.outcome = $5"),
         };
+        let rows: Vec<ServerRow> = on!(session, connection => {
+            let query = sqlx::query_as(statement).bind(SEPARATOR).bind(&*after).bind(&pattern).bind(limit);
+            let query = match filter.standing {
+                StandingFilter::Outcome(outcome) => query.bind(outcome.name()),
+                StandingFilter::Any | StandingFilter::Pending => query,
+            };
+            query.fetch_all(connection).await?
+        });
         rows.into_iter().map(server_from_row).collect()
     }
 
@@ -249,10 +264,11 @@ pub(crate) fn outcome_from_text(name: &str) -> Result<Outcome, StoreError> {
     Outcome::from_name(name).ok_or_else(|| corrupt("an outcome", name))
 }
 
-/// Text that stands anywhere, with what LIKE reads otherwise escaped.
+/// Text that stands anywhere, with what LIKE reads otherwise escaped. In lower case as the databases make it of the
+/// columns, ASCII only: of a parameter Postgres would make it by the database's locale.
 fn like_pattern(search: &str) -> String {
     let mut pattern = String::from("%");
-    for character in stored(search).chars() {
+    for character in stored(&search.to_ascii_lowercase()).chars() {
         if matches!(character, '%' | '_' | '\\') {
             pattern.push('\\');
         }

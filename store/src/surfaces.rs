@@ -81,6 +81,32 @@ pub(crate) async fn save(session: &mut Session, surface: &Surface, now: i64) -> 
     Ok(record)
 }
 
+/// Notes what a server declares with a recorded surface. Called before the observation itself is recorded: when an
+/// earlier one has the same surface, all is noted already.
+pub(crate) async fn declare(session: &mut Session, record: &str, identity: &str) -> Result<(), StoreError> {
+    let earlier: Option<i64> = on!(*session, connection => {
+        sqlx::query_scalar("SELECT id FROM observation WHERE record = $1 AND identity = $2 LIMIT 1")
+            .bind(record).bind(identity).fetch_optional(connection).await?
+    });
+    if earlier.is_some() {
+        return Ok(());
+    }
+    for statement in [
+        "INSERT INTO declaration (digest, identity, kind)
+         SELECT digest, $2, kind FROM surface_member WHERE record = $1
+         ON CONFLICT (digest, identity, kind) DO NOTHING",
+        "INSERT INTO declaration (digest, identity, kind)
+         SELECT instructions_digest, $2, 'instructions' FROM surface
+         WHERE record = $1 AND instructions_digest IS NOT NULL
+         ON CONFLICT (digest, identity, kind) DO NOTHING",
+    ] {
+        on!(*session, connection => {
+            sqlx::query(statement).bind(record).bind(identity).execute(connection).await?;
+        });
+    }
+    Ok(())
+}
+
 /// In the order of digests, so that two transactions with texts in common never wait for each other in a circle.
 async fn save_definitions(session: &mut Session, surface: &Surface, now: i64) -> Result<(), StoreError> {
     let mut texts: BTreeMap<String, String> = BTreeMap::new();

@@ -144,8 +144,12 @@ fn has_known_beginning(text: &str) -> bool {
             let starts_word = !text[..index].ends_with(|character: char| character.is_ascii_alphanumeric());
             let body = &text.as_bytes()[index + beginning.len()..];
             let is_slack_like = *beginning != "xox" || body.get(1) == Some(&b'-');
-            let body_length = body.iter().take_while(|byte| is_token_byte(**byte)).count();
-            starts_word && is_slack_like && body_length >= *length
+            let body_length = body
+                .iter()
+                .take(*length)
+                .take_while(|byte| is_token_byte(**byte))
+                .count();
+            starts_word && is_slack_like && body_length == *length
         })
     })
 }
@@ -156,13 +160,21 @@ fn has_private_key(text: &str) -> bool {
 
 /// Three runs of base64url with dots between, the first an encoded `{"`.
 fn has_jwt(text: &str) -> bool {
-    text.match_indices("eyJ").any(|(index, _)| {
-        let mut parts = text[index..].split('.');
-        let is_part = |part: Option<&str>| {
-            part.is_some_and(|part| part.bytes().take_while(|byte| is_token_byte(*byte)).count() >= 4)
-        };
-        is_part(parts.next()) && is_part(parts.next()) && is_part(parts.next())
-    })
+    let is_part = |part: &str| {
+        part.bytes()
+            .take(4)
+            .take_while(|byte| is_token_byte(*byte))
+            .count()
+            == 4
+    };
+    let ends_with_header = |part: &str| {
+        part.match_indices("eyJ")
+            .any(|(index, _)| is_part(&part[index..]))
+    };
+    let parts: Vec<&str> = text.split('.').collect();
+    parts
+        .windows(3)
+        .any(|parts| ends_with_header(parts[0]) && is_part(parts[1]) && is_part(parts[2]))
 }
 
 /// `Bearer abc`, as in the value of a header.

@@ -1,17 +1,21 @@
 //! Indented text of a value, for people.
 //!
 //! Invariant: it says exactly what the value says (numbers as sent, members in the order sent, duplicates
-//! included), whatever the depth, without recursion.
+//! included), whatever the depth, without recursion, and its length is bounded by a multiple of the text's:
+//! indentation grows with depth, and a server could otherwise send a small text that is shown as a huge one.
 
 use super::Value;
 use crate::canonical::write_string;
+
+/// What nests deeper is written on the line of what holds it.
+const MAX_INDENTED_DEPTH: usize = 32;
 
 enum Open<'v> {
     Array(std::slice::Iter<'v, Value>),
     Object(std::slice::Iter<'v, (String, Value)>),
 }
 
-/// Two spaces a level; empty arrays and objects stay on one line.
+/// Two spaces a level, down to [`MAX_INDENTED_DEPTH`]; empty arrays and objects stay on one line.
 pub(super) fn pretty(value: &Value) -> String {
     let mut text = String::new();
     let mut open: Vec<Open<'_>> = Vec::new();
@@ -49,7 +53,7 @@ pub(super) fn pretty(value: &Value) -> String {
             };
             let Some((name, value)) = next else {
                 open.pop();
-                new_line(&mut text, depth - 1);
+                new_line(&mut text, depth, depth - 1);
                 text.push(close);
                 is_first = false;
                 continue;
@@ -57,7 +61,7 @@ pub(super) fn pretty(value: &Value) -> String {
             if !is_first {
                 text.push(',');
             }
-            new_line(&mut text, depth);
+            new_line(&mut text, depth, depth);
             if let Some(name) = name {
                 write_string(&mut text, name);
                 text.push_str(": ");
@@ -67,7 +71,11 @@ pub(super) fn pretty(value: &Value) -> String {
     }
 }
 
-fn new_line(text: &mut String, depth: usize) {
+/// Begins a line inside the innermost of `open` containers, indented to `depth`.
+fn new_line(text: &mut String, open: usize, depth: usize) {
+    if open > MAX_INDENTED_DEPTH {
+        return;
+    }
     text.push('\n');
     text.extend(std::iter::repeat_n("  ", depth));
 }

@@ -4,78 +4,10 @@
 //! exactly their size when their container closes; pointers are made from these stacks, and only when a
 //! flaw is found. Invariant: the work is linear in the text (n log n for an object of n members).
 
+use super::surrogates::{Surrogates, push_kept_surrogate, push_kept_text};
+use super::text::{Sent, Text};
 use super::{Document, Flaw, FlawKind, MAX_DEPTH, Number, ReadError, Value, push_token};
-use std::borrow::Cow;
 use std::ops::Range;
-
-/// What becomes of half a surrogate pair, which no Rust string can hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Surrogates {
-    /// It reads as U+FFFD.
-    Replace,
-    /// It reads as U+10FFFF and U+F0000 plus its distance from U+D800, and a U+10FFFF that was sent reads as
-    /// two: unambiguous, and inert under Unicode normalisation as a lone surrogate is.
-    /// [`code_points`] undoes it.
-    Keep,
-}
-
-/// Marks a kept surrogate; see [`Surrogates::Keep`].
-const MARK: char = '\u{10FFFF}';
-const KEPT_BASE: u32 = 0xF_0000;
-const SURROGATE_BASE: u32 = 0xD800;
-
-/// The code points of a string that was read with [`Surrogates::Keep`], lone surrogates as themselves.
-pub(crate) fn code_points(kept: &str) -> impl Iterator<Item = u32> {
-    let mut characters = kept.chars();
-    std::iter::from_fn(move || {
-        let character = characters.next()?;
-        if character != MARK {
-            return Some(u32::from(character));
-        }
-        match characters.next() {
-            Some(kept) if kept != MARK => Some(u32::from(kept) - KEPT_BASE + SURROGATE_BASE),
-            _ => Some(u32::from(MARK)),
-        }
-    })
-}
-
-/// What a value's texts are kept in.
-pub(crate) trait Text<'t>: AsRef<str> {
-    /// A text that stands in the JSON as it is.
-    fn as_sent(text: &'t str) -> Self;
-    /// A text that had escapes.
-    fn unescaped(text: &str) -> Self;
-    /// Whether it is known to need no escapes, so that it can be written as it was read.
-    fn is_plain(&self) -> bool;
-}
-
-impl<'t> Text<'t> for String {
-    fn as_sent(text: &'t str) -> String {
-        text.to_owned()
-    }
-
-    fn unescaped(text: &str) -> String {
-        text.to_owned()
-    }
-
-    fn is_plain(&self) -> bool {
-        false
-    }
-}
-
-impl<'t> Text<'t> for Cow<'t, str> {
-    fn as_sent(text: &'t str) -> Cow<'t, str> {
-        Cow::Borrowed(text)
-    }
-
-    fn unescaped(text: &str) -> Cow<'t, str> {
-        Cow::Owned(text.to_owned())
-    }
-
-    fn is_plain(&self) -> bool {
-        matches!(self, Cow::Borrowed(_))
-    }
-}
 
 /// Reads one JSON text.
 pub(super) fn read<'t, S: Text<'t>>(text: &'t str, surrogates: Surrogates) -> Result<Document<S>, ReadError> {
@@ -89,7 +21,7 @@ pub(super) fn read<'t, S: Text<'t>>(text: &'t str, surrogates: Surrogates) -> Re
 
 /// The exact text of the first top-level member of this name.
 pub(crate) fn member_text<'t>(text: &'t str, name: &'static str) -> Option<&'t str> {
-    let mut reader = Reader::<Cow<'_, str>>::new(text, Surrogates::Replace, Some(name));
+    let mut reader = Reader::<Sent<'_>>::new(text, Surrogates::Replace, Some(name));
     reader.document().ok()?;
     reader.wanted_span.and_then(|span| text.get(span))
 }
@@ -119,6 +51,19 @@ pub(crate) fn plain_end(bytes: &[u8], mut at: usize) -> usize {
         at += 1;
     }
     at
+}
+
+/// Where the string that goes on at `at` ends, when RFC 8785 writes it as it stands here: every escape the short one
+/// that it would choose. `None` for any other, also for one that is not JSON.
+fn canonical_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        at = plain_end(bytes, at);
+        match (bytes.get(at)?, bytes.get(at + 1)) {
+            (b'"', _) => return Some(at),
+            (b'\\', Some(b'"' | b'\\' | b'b' | b'f' | b'n' | b'r' | b't')) => at += 2,
+            _ => return None,
+        }
+    }
 }
 
 /// A container that is not closed yet, with where its content starts on its stack.
@@ -317,6 +262,13 @@ impl<'t, S: Text<'t>> Reader<'t, S> {
     }
 
     fn string_value(&mut self) -> Result<S, ReadError> {
+        if S::KEEPS_ESCAPES
+            && let Some(end) = canonical_end(self.bytes, self.at + 1)
+        {
+            let sent = &self.text[self.at + 1..end];
+            self.at = end + 1;
+            return Ok(S::escaped(sent));
+        }
         let (text, is_whole) = self.string()?;
         if !is_whole {
             self.flaw(FlawKind::LoneSurrogate, self.open.len(), None);
@@ -342,7 +294,7 @@ impl<'t, S: Text<'t>> Reader<'t, S> {
             let run = &self.text[start..end];
             match self.surrogates {
                 Surrogates::Replace => self.unescaped.push_str(run),
-                Surrogates::Keep => run.chars().for_each(|character| self.push_kept(character)),
+                Surrogates::Keep => push_kept_text(&mut self.unescaped, run),
             }
             self.at = end;
             match self.bytes.get(end) {
@@ -388,7 +340,7 @@ impl<'t, S: Text<'t>> Reader<'t, S> {
             let second = self.four_hex()?;
             if (0xDC00..0xE000).contains(&second) {
                 let code_point = 0x1_0000 + ((unit - 0xD800) << 10) + (second - 0xDC00);
-                self.push_kept(char::from_u32(code_point).unwrap_or(char::REPLACEMENT_CHARACTER));
+                self.push(char::from_u32(code_point).unwrap_or(char::REPLACEMENT_CHARACTER));
                 return Ok(true);
             }
             // The second is no other half: it is read again on its own.
@@ -396,15 +348,11 @@ impl<'t, S: Text<'t>> Reader<'t, S> {
         }
         match (char::from_u32(unit), self.surrogates) {
             (Some(character), _) => {
-                self.push_kept(character);
+                self.push(character);
                 return Ok(true);
             }
             (None, Surrogates::Replace) => self.unescaped.push(char::REPLACEMENT_CHARACTER),
-            (None, Surrogates::Keep) => {
-                self.unescaped.push(MARK);
-                self.unescaped
-                    .extend(char::from_u32(KEPT_BASE + unit - SURROGATE_BASE));
-            }
+            (None, Surrogates::Keep) => push_kept_surrogate(&mut self.unescaped, unit),
         }
         Ok(false)
     }
@@ -423,10 +371,10 @@ impl<'t, S: Text<'t>> Reader<'t, S> {
         }
     }
 
-    fn push_kept(&mut self, character: char) {
-        self.unescaped.push(character);
-        if character == MARK && self.surrogates == Surrogates::Keep {
-            self.unescaped.push(MARK);
+    fn push(&mut self, character: char) {
+        match self.surrogates {
+            Surrogates::Replace => self.unescaped.push(character),
+            Surrogates::Keep => push_kept_text(&mut self.unescaped, character.encode_utf8(&mut [0; 4])),
         }
     }
 

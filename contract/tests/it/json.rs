@@ -288,3 +288,23 @@ fn empty_containers_stay_on_one_line_in_pretty_text() {
     assert_eq!(value("[]").to_pretty(), "[]");
     assert_eq!(value("1.50").to_pretty(), "1.50");
 }
+
+#[test]
+fn pretty_text_does_not_outgrow_what_was_read() {
+    // Indented throughout, this would be two thousand times as long.
+    let text = format!(
+        "[{}]",
+        vec![format!("{}1{}", "[".repeat(2_000), "]".repeat(2_000)); 20].join(",")
+    );
+    let pretty = value(&text).to_pretty();
+    assert!(pretty.len() < 2 * text.len(), "{}", pretty.len());
+    assert_eq!(read(&pretty).unwrap().value, value(&text));
+    let text = format!(
+        "{}{}{}",
+        "[".repeat(32),
+        vec!["1"; 1_000].join(","),
+        "]".repeat(32)
+    );
+    let pretty = value(&text).to_pretty();
+    assert!(pretty.len() < 35 * text.len(), "{}", pretty.len());
+}

@@ -116,3 +116,24 @@ fn members_of_one_name_are_sorted_by_digest() {
         surface(None, &[other, one]).digest()
     );
 }
+
+#[test]
+fn a_members_name_is_unescaped_however_it_was_escaped() {
+    let check = |sent: &str, name: &str| {
+        let member = Member::read(
+            MemberKind::Tool,
+            &format!(r#"{{"name":"{sent}","description":"{sent}"}}"#),
+        );
+        assert_eq!(member.name, name);
+        assert_eq!(member.definition.name(), Some(name));
+        assert_eq!(
+            Member::read(MemberKind::Tool, &member.definition.digested_text()).name,
+            name
+        );
+    };
+    check("plain", "plain");
+    check(r#"\\b\"f\n\r\t\b\fé"#, "\\b\"f\n\r\t\u{8}\u{c}é");
+    check(r"\\\\n", "\\\\n");
+    check(r"a\/b\u0041\n", "a/bA\n");
+    check(r"\ud83d\ude00\n", "😀\n");
+}

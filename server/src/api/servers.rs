@@ -7,7 +7,7 @@ use mcpindex_contract::digest::NoDigest;
 use mcpindex_contract::outcome::Outcome;
 use mcpindex_contract::surface::{Listing, Member, MemberKind, Surface};
 use mcpindex_store::observations::{Artifact, ObservationRecord};
-use mcpindex_store::servers::{ServerFilter, ServerRecord};
+use mcpindex_store::servers::{ServerFilter, ServerRecord, StandingFilter};
 use serde::Serialize;
 
 use super::{Page, digest_kind};
@@ -208,7 +208,7 @@ pub(crate) async fn servers(State(app): State<App>, uri: Uri) -> Result<Json<Pag
     let state = query.state()?;
     let filter = ServerFilter {
         search: query.line("search")?,
-        outcome: state.map(|state| state.0),
+        standing: state.map_or(StandingFilter::Any, Standing::filter),
         after: query.identity("after")?,
         limit: limit + 1,
     };

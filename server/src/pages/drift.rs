@@ -24,8 +24,6 @@ use crate::words::Words;
 
 /// Bytes of text that one page compares and shows in all; what comes after is linked only.
 const MAX_PAGE_TEXT: usize = 1024 * 1024;
-/// How many of a server's newest drifts are looked through for the neighbours of this one.
-const NEIGHBOURS: i64 = 500;
 /// Up to so many things added or removed are unfolded at once, and up to so many prompts or resources that changed.
 const UNFOLDED: usize = 2;
 /// More prompts or resources than this, added or removed, are folded into one line.
@@ -153,7 +151,7 @@ struct MemberView {
 /// `GET /drifts/{id}`
 pub(crate) async fn drift(State(app): State<App>, Path(id): Path<String>) -> Result<Response, Problem> {
     let (drift, changes) = find(&app, &id).await?;
-    let (older, newer) = neighbours(&app, &drift).await?;
+    let (older, newer) = app.store.drift_neighbours(drift.id).await?;
     // Comparing texts is work for the processor: not on the threads that answer everybody.
     let comparing = tokio::task::spawn_blocking(move || sections(&changes));
     let sections = comparing.await.map_err(|error| Problem::internal(&error))?;
@@ -169,17 +167,6 @@ pub(crate) async fn drift(State(app): State<App>, Path(id): Path<String>) -> Res
         api: links::drift_api(drift.id),
         drift: DriftView::new(&drift, now),
     })
-}
-
-/// The drifts of the same server before and after this one, as far as its newest ones show.
-async fn neighbours(app: &App, drift: &DriftRecord) -> Result<(Option<i64>, Option<i64>), Problem> {
-    let newest = app.store.drifts(Some(&drift.identity), None, NEIGHBOURS).await?;
-    let Some(position) = newest.iter().position(|other| other.id == drift.id) else {
-        return Ok((None, None));
-    };
-    let newer = position.checked_sub(1).map(|position| newest[position].id);
-    let older = newest.get(position + 1).map(|older| older.id);
-    Ok((older, newer))
 }
 
 /// The server, and from where to where.

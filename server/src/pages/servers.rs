@@ -4,7 +4,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
-use mcpindex_store::servers::{ServerFilter, ServerRecord};
+use mcpindex_store::servers::{ServerFilter, ServerRecord, StandingFilter};
 
 use super::{Frame, StateView, page};
 use crate::app::App;
@@ -51,7 +51,7 @@ pub(crate) async fn servers(State(app): State<App>, uri: Uri) -> Result<Response
     let state = query.state()?;
     let filter = ServerFilter {
         search: query.line("search")?,
-        outcome: state.map(|state| state.0),
+        standing: state.map_or(StandingFilter::Any, Standing::filter),
         after: query.identity("after")?,
         limit: PER_PAGE as i64 + 1,
     };

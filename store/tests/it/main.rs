@@ -1,9 +1,11 @@
 //! The conformance suite: every method of the store, on SQLite and on Postgres.
 
 mod concurrency;
+mod crash;
 mod definitions;
 mod drifts;
 mod fixture;
+mod locale;
 mod migrations;
 mod observations;
 mod opening;

@@ -1,7 +1,7 @@
 //! Servers, aliases, search, paging and counts.
 
 use mcpindex_contract::outcome::Outcome;
-use mcpindex_store::servers::ServerFilter;
+use mcpindex_store::servers::{ServerFilter, StandingFilter};
 use mcpindex_store::testing::on_each_backend;
 use mcpindex_store::{Store, StoreError};
 
@@ -158,17 +158,22 @@ async fn servers_are_counted_and_listed_by_how_they_stand() {
             [(None, 2), (Some(Outcome::Ok), 1), (Some(Outcome::Crashed), 1)]
         );
         let crashed = ServerFilter {
-            outcome: Some(Some(Outcome::Crashed)),
+            standing: StandingFilter::Outcome(Outcome::Crashed),
             ..ServerFilter::default()
         };
         assert_eq!(found(&store, crashed).await, ["npm:c"]);
         let pending = ServerFilter {
-            outcome: Some(None),
+            standing: StandingFilter::Pending,
             ..ServerFilter::default()
         };
-        assert_eq!(found(&store, pending).await, ["npm:a", "npm:d"]);
+        assert_eq!(found(&store, pending.clone()).await, ["npm:a", "npm:d"]);
+        let pending_after = ServerFilter {
+            after: Some("npm:a".to_owned()),
+            ..pending
+        };
+        assert_eq!(found(&store, pending_after).await, ["npm:d"]);
         let ok = ServerFilter {
-            outcome: Some(Some(Outcome::Ok)),
+            standing: StandingFilter::Outcome(Outcome::Ok),
             search: Some("npm".to_owned()),
             after: None,
             limit: 9,

@@ -215,3 +215,40 @@ async fn drifts_of_all_servers_are_paged_newest_first_and_those_of_one_in_its_ti
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_drift_has_the_standing_drifts_around_it_as_neighbours() {
+    on_each_backend(async |store| {
+        add(&store, "npm:a").await;
+        add(&store, "npm:b").await;
+        let observe = async |version: &str| {
+            record(&store, &look("npm:b", version, surface(&[("t", version)]))).await;
+            record(&store, &look("npm:a", version, surface(&[("t", version)])))
+                .await
+                .drift
+        };
+        assert_eq!(observe("1.0").await, None);
+        let coarse = observe("1.3").await.unwrap();
+        let last = observe("1.4").await.unwrap();
+        assert_eq!(store.drift_neighbours(coarse).await.unwrap(), (None, Some(last)));
+        // Two versions between: the coarse drift is replaced by three.
+        let first = observe("1.1").await.unwrap();
+        let second = observe("1.2").await.unwrap();
+        let third = store.drifts(Some("npm:a"), None, 9).await.unwrap()[1].id;
+        for (drift, neighbours) in [
+            (first, (None, Some(second))),
+            (second, (Some(first), Some(third))),
+            (third, (Some(second), Some(last))),
+            (last, (Some(third), None)),
+            (coarse, (Some(third), Some(last))),
+            (9_999, (None, None)),
+        ] {
+            assert_eq!(
+                store.drift_neighbours(drift).await.unwrap(),
+                neighbours,
+                "of {drift}"
+            );
+        }
+    })
+    .await;
+}
