@@ -1,6 +1,7 @@
 //! What happens during a crawl, for whoever shows it.
 
 use mcpindex_contract::outcome::Outcome;
+use mcpindex_contract::surface::MemberKind;
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub enum Event {
         drift: Option<i64>,
         /// Its changes by kind name, most first.
         kinds: Vec<(String, i64)>,
+        /// How many tools, prompts, … changed without coming or going.
+        changed: Vec<(MemberKind, i64)>,
         /// Whether there was something to compare with.
         compared: bool,
     },

@@ -353,12 +353,12 @@ impl Shared {
             .as_ref()
             .map(|artifact| artifact.version.clone())
             .or_else(|| target.version.clone());
-        let kinds = match recorded.drift {
+        let (kinds, changed) = match recorded.drift {
             Some(drift) => match self.store.drift(drift).await {
-                Ok(found) => found.map(|(record, _)| record.kinds).unwrap_or_default(),
-                Err(_) => Vec::new(),
+                Ok(Some((record, _))) => (record.kinds, record.changed),
+                Ok(None) | Err(_) => Default::default(),
             },
-            None => Vec::new(),
+            None => Default::default(),
         };
         tracing::info!(
             identity = target.identity,
@@ -376,6 +376,7 @@ impl Shared {
             tools: listed_tools(observation),
             drift: recorded.drift,
             kinds,
+            changed,
             compared: recorded.compared,
         });
     }

@@ -197,10 +197,13 @@ impl Looker {
         };
         let observation = self.crawler.look(&target).await;
         let recorded = self.store.record_observation(&observation, None).await?;
-        let kinds = match recorded.drift {
-            Some(number) => self.store.drift(number).await?.map(|(drift, _)| drift.kinds),
+        let drift = match recorded.drift {
+            Some(number) => self.store.drift(number).await?.map(|(drift, _)| drift),
             None => None,
         };
+        let (kinds, changed) = drift
+            .map(|drift| (drift.kinds, drift.changed))
+            .unwrap_or_default();
         Ok(Look {
             identity: observation.identity,
             version: observation
@@ -211,7 +214,8 @@ impl Looker {
             detail: observation.detail,
             tools: observation.surface.as_ref().and_then(listed_tools),
             drift: recorded.drift,
-            kinds: kinds.unwrap_or_default(),
+            kinds,
+            changed,
             compared: recorded.compared,
         })
     }

@@ -1,31 +1,31 @@
 //! Settings: defaults, then a TOML file, then `MCPINDEX_*` variables, then flags; the later wins.
 //!
-//! One table ([`KEYS`]) names every setting with its variable and what it sets, so that the file and the environment are
+//! One table (`keys`) names every setting with its variable and what it sets, so that the file and the environment are
 //! read by the same code and a misspelt name can be answered with the nearest one.
 //!
 //! Invariant: a setting that is not understood stops the program with its place; the database's password is in no text
 //! that this module makes.
 
-use std::fmt;
+mod keys;
+mod values;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use mcpindex_store::{Location, LocationError};
+use mcpindex_store::Location;
 use secrecy::{ExposeSecret as _, SecretString};
 use toml::de::{DeTable, DeValue};
 use url::Url;
+
+use keys::{KEYS, Key, Set, refuse_misspelt_variable, unknown_key, unknown_section};
+use values::database;
+pub use values::{Every, listen_address};
 
 /// The settings as a file, every one with its default.
 pub const DEFAULT_FILE: &str = include_str!("default.toml");
 
 /// Seconds that one look may take before another worker takes it over: an installation and a whole inspection fit in.
 const LEASE_SECONDS: i64 = 900;
-
-/// The most looks at the same time: each one is a process or a connection.
-const MOST_WORKERS: i64 = 64;
-
-/// The shortest and the longest time between two looks at a server, in seconds.
-const EVERY_SECONDS: std::ops::RangeInclusive<i64> = 10..=365 * 86_400;
 
 /// Everything that can be set.
 #[derive(Debug, Clone)]
@@ -122,114 +122,6 @@ pub struct Flags {
     pub listen: Option<SocketAddr>,
 }
 
-/// One setting.
-struct Key {
-    section: &'static str,
-    name: &'static str,
-    variable: &'static str,
-    set: Set,
-}
-
-/// What kind of value a setting takes, and where it goes. `Path` values are made absolute to where they were written.
-enum Set {
-    Text(fn(&mut Settings, &str) -> Result<(), String>),
-    Number(fn(&mut Settings, i64) -> Result<(), String>),
-    Switch(fn(&mut Settings, bool)),
-    List(fn(&mut Settings, Vec<String>)),
-    Path(fn(&mut Settings, PathBuf)),
-    Database,
-}
-
-/// Every setting of the file, in the order of `default.toml`.
-const KEYS: &[Key] = &[
-    Key {
-        section: "server",
-        name: "listen",
-        variable: "MCPINDEX_LISTEN",
-        set: Set::Text(|settings, text| {
-            settings.server.listen = listen_address(text)?;
-            Ok(())
-        }),
-    },
-    Key {
-        section: "server",
-        name: "public_url",
-        variable: "MCPINDEX_PUBLIC_URL",
-        set: Set::Text(|settings, text| {
-            settings.server.public_url = Some(public_url(text)?);
-            Ok(())
-        }),
-    },
-    Key {
-        section: "database",
-        name: "url",
-        variable: "MCPINDEX_DATABASE",
-        set: Set::Database,
-    },
-    Key {
-        section: "crawl",
-        name: "every",
-        variable: "MCPINDEX_CRAWL_EVERY",
-        set: Set::Text(|settings, text| {
-            settings.crawl.every = text.parse()?;
-            Ok(())
-        }),
-    },
-    Key {
-        section: "crawl",
-        name: "workers",
-        variable: "MCPINDEX_CRAWL_WORKERS",
-        set: Set::Number(|settings, number| {
-            settings.crawl.workers = usize::try_from(number)
-                .ok()
-                .filter(|_| (1..=MOST_WORKERS).contains(&number))
-                .ok_or_else(|| format!("expected a number from 1 to {MOST_WORKERS}, not {number}"))?;
-            Ok(())
-        }),
-    },
-    Key {
-        section: "crawl",
-        name: "run_packages",
-        variable: "MCPINDEX_CRAWL_RUN_PACKAGES",
-        set: Set::Switch(|settings, on| settings.crawl.run_packages = on),
-    },
-    Key {
-        section: "crawl",
-        name: "allow_networks",
-        variable: "MCPINDEX_CRAWL_ALLOW_NETWORKS",
-        set: Set::List(|settings, networks| settings.crawl.allow_networks = networks),
-    },
-    Key {
-        section: "crawl",
-        name: "allow_http",
-        variable: "MCPINDEX_CRAWL_ALLOW_HTTP",
-        set: Set::Switch(|settings, on| settings.crawl.allow_http = on),
-    },
-    Key {
-        section: "crawl",
-        name: "cache",
-        variable: "MCPINDEX_CRAWL_CACHE",
-        set: Set::Path(|settings, path| settings.crawl.cache = Some(path)),
-    },
-    Key {
-        section: "crawl",
-        name: "targets",
-        variable: "MCPINDEX_CRAWL_TARGETS",
-        set: Set::Path(|settings, path| settings.crawl.targets = Some(path)),
-    },
-];
-
-/// The variables that are read elsewhere (flags of the same meaning, and the tests'), so that none is taken for a misspelt setting.
-const OTHER_VARIABLES: &[&str] = &[
-    "MCPINDEX_CONFIG",
-    "MCPINDEX_DATA",
-    "MCPINDEX_LOG",
-    "MCPINDEX_LOG_FORMAT",
-];
-
-/// How many letters a name may differ in to be taken for a misspelling.
-const MISSPELT: usize = 2;
-
 impl Settings {
     /// The settings when nothing is set, with this data folder.
     pub fn defaults(data: PathBuf) -> Settings {
@@ -242,7 +134,7 @@ impl Settings {
             },
             database: None,
             crawl: CrawlSettings {
-                every: Every(86_400),
+                every: Every::DAY,
                 workers: 4,
                 run_packages: false,
                 allow_networks: Vec::new(),
@@ -429,163 +321,6 @@ impl Settings {
             }
         }
     }
-}
-
-impl Set {
-    fn expects(&self) -> &'static str {
-        match self {
-            Set::Text(_) | Set::Path(_) | Set::Database => "a text in quotes",
-            Set::Number(_) => "a number",
-            Set::Switch(_) => "true or false",
-            Set::List(_) => "a list of texts",
-        }
-    }
-}
-
-/// A span of time, written as `30m`, `24h`, `1h30m` or `7d`; whole seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Every(i64);
-
-impl Every {
-    /// In seconds.
-    pub fn seconds(self) -> i64 {
-        self.0
-    }
-}
-
-const UNITS: [(char, i64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
-
-impl std::str::FromStr for Every {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Every, String> {
-        let no_time = || format!("`{text}` is no time: write it as 30m, 24h or 7d");
-        let mut seconds: i64 = 0;
-        let mut rest = text;
-        while !rest.is_empty() {
-            let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(no_time)?;
-            let (number, after) = rest.split_at(digits);
-            let number: i64 = number.parse().map_err(|_| no_time())?;
-            let (_, unit) = UNITS
-                .into_iter()
-                .find(|(letter, _)| after.starts_with(*letter))
-                .ok_or_else(no_time)?;
-            seconds = number
-                .checked_mul(unit)
-                .and_then(|more| seconds.checked_add(more))
-                .ok_or_else(no_time)?;
-            rest = &after[1..];
-        }
-        if text.is_empty() {
-            return Err(no_time());
-        }
-        if !EVERY_SECONDS.contains(&seconds) {
-            return Err(format!("`{text}` is out of bounds: from 10s to 365d"));
-        }
-        Ok(Every(seconds))
-    }
-}
-
-impl fmt::Display for Every {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let largest = |(_, unit): &(char, i64)| self.0 % unit == 0;
-        let (letter, unit) = UNITS.into_iter().find(largest).unwrap_or(('s', 1));
-        // A day is written in hours, as people say it.
-        match (letter, self.0 / unit) {
-            ('d', 1) => write!(formatter, "24h"),
-            (letter, count) => write!(formatter, "{count}{letter}"),
-        }
-    }
-}
-
-/// An address to listen on; `localhost` is the IPv4 loopback address.
-pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
-    let numeric = text
-        .strip_prefix("localhost:")
-        .map(|port| format!("127.0.0.1:{port}"));
-    numeric.as_deref().unwrap_or(text).parse().map_err(|_| {
-        format!("`{text}` is no address to listen on: write it as 127.0.0.1:8080 or 0.0.0.0:8080")
-    })
-}
-
-fn public_url(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| format!("`{text}` is no URL: {error}"))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(format!("`{text}` is no http(s) URL"));
-    }
-    if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
-        return Err(format!(
-            "`{text}` has a path, and the pages are at the root of their host"
-        ));
-    }
-    Ok(url)
-}
-
-/// What `url` names; a relative path starts at `base`.
-fn database(text: &str, base: &Path) -> Result<Location, String> {
-    match text.parse() {
-        Ok(Location::Sqlite(path)) => Ok(Location::Sqlite(base.join(path))),
-        Ok(location) => Ok(location),
-        Err(error) => Err(LocationError::to_string(&error)),
-    }
-}
-
-fn unknown_section(name: &str) -> String {
-    if let Some(key) = KEYS.iter().find(|key| key.name == name) {
-        return format!("`{name}` belongs in [{}]", key.section);
-    }
-    let mut sections: Vec<&str> = KEYS.iter().map(|key| key.section).collect();
-    sections.dedup();
-    match nearest(name, sections.iter().copied()) {
-        Some(near) => format!("unknown section [{name}]; did you mean [{near}]?"),
-        None => format!("unknown section [{name}]; there are [{}]", sections.join("], [")),
-    }
-}
-
-fn unknown_key(section: &str, name: &str) -> String {
-    let here = || {
-        KEYS.iter()
-            .filter(|key| key.section == section)
-            .map(|key| key.name)
-    };
-    if let Some(key) = KEYS.iter().find(|key| key.name == name) {
-        return format!("`{name}` belongs in [{}], not in [{section}]", key.section);
-    }
-    match nearest(name, here()) {
-        Some(near) => format!("unknown key `{name}` in [{section}]; did you mean `{near}`?"),
-        None => {
-            let known: Vec<&str> = here().collect();
-            format!(
-                "unknown key `{name}` in [{section}]; known are {}",
-                known.join(", ")
-            )
-        }
-    }
-}
-
-/// Variables of other programs and of tests share the prefix, so only a near miss is refused.
-fn refuse_misspelt_variable(name: &str) -> Result<(), String> {
-    let known = || {
-        KEYS.iter()
-            .map(|key| key.variable)
-            .chain(OTHER_VARIABLES.iter().copied())
-    };
-    if known().any(|variable| variable == name) {
-        return Ok(());
-    }
-    match nearest(name, known()) {
-        Some(near) => Err(format!("no such setting; did you mean {near}?")),
-        None => Ok(()),
-    }
-}
-
-/// The known name that `name` was likely meant to be.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
-        .filter(|(distance, candidate)| *distance <= MISSPELT && *distance * 2 < candidate.len())
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
 }
 
 type Entry<'t, 'i> = (
@@ -798,44 +533,5 @@ mod tests {
         );
         let settings = with_variables(&[("MCPINDEX_DATABASE", "sqlite:index.db")]).expect("right");
         assert_eq!(settings.location(), Location::Sqlite(PathBuf::from("index.db")));
-    }
-
-    #[test]
-    fn a_public_url_names_a_host_and_no_more() {
-        assert!(public_url("https://index.example").is_ok());
-        for wrong in [
-            "index.example",
-            "ftp://index.example",
-            "https://index.example/sub/",
-            "https://index.example/?a",
-        ] {
-            assert!(public_url(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn times_are_read_and_written() {
-        let check = |text: &str, seconds, shown: &str| {
-            let every: Every = text.parse().expect(text);
-            assert_eq!((every.seconds(), every.to_string().as_str()), (seconds, shown));
-        };
-        check("24h", 86_400, "24h");
-        check("7d", 604_800, "7d");
-        check("1h30m", 5_400, "90m");
-        check("45s", 45, "45s");
-        for wrong in [
-            "",
-            "5",
-            "h",
-            "1w",
-            "-1h",
-            "1 h",
-            "9s",
-            "366d",
-            "99999999999999999999d",
-            "9223372036854775807h",
-        ] {
-            assert!(wrong.parse::<Every>().is_err(), "{wrong}");
-        }
     }
 }

@@ -77,7 +77,9 @@ impl Exit {
         match self {
             Exit::CantListen => Some("choose another address with --listen, or stop what listens there"),
             Exit::DatabaseUnreachable => Some("check --database, and that the database runs"),
-            Exit::DataNotWritable => Some("choose another folder with --data"),
+            Exit::DataNotWritable => {
+                Some("choose another folder with --data, or another place for the database with --database")
+            }
             Exit::NewerSchema => {
                 Some("run the newer mcpindex-server, or choose another database with --database")
             }

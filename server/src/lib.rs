@@ -24,6 +24,7 @@ pub mod progress;
 mod query;
 pub mod router;
 mod state;
+mod summary;
 mod text_diff;
 mod when;
 mod words;

@@ -26,6 +26,7 @@ use crate::assets;
 use crate::links;
 use crate::problem::Problem;
 use crate::state::State;
+use crate::summary::summary;
 use crate::when::{When, when};
 use crate::words::Words;
 
@@ -114,6 +115,8 @@ struct DriftView {
     cause: &'static str,
     observed: Option<When>,
     published: Option<When>,
+    /// In one line, in people's words.
+    summary: String,
     kinds: Vec<KindView>,
     safety_relevant: bool,
     replaced: bool,
@@ -130,6 +133,8 @@ impl DriftView {
                 safety_relevant: kind.is_some_and(ChangeKind::safety_relevant),
             }
         };
+        let mut kinds: Vec<KindView> = drift.kinds.iter().map(kind).collect();
+        kinds.sort_by_key(|kind| !kind.safety_relevant);
         DriftView {
             href: links::drift_page(drift.id),
             server: Words::name(&drift.identity),
@@ -139,7 +144,8 @@ impl DriftView {
             cause: cause_sentence(&drift.cause),
             observed: when(drift.after_observed_at, now),
             published: drift.after_published_at.and_then(|at| when(at, now)),
-            kinds: drift.kinds.iter().map(kind).collect(),
+            summary: summary(&drift.kinds, &drift.changed),
+            kinds,
             safety_relevant: drift.safety_relevant,
             replaced: drift.replaced,
         }

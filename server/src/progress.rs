@@ -3,9 +3,11 @@
 //! Invariant: a look that determined nothing says why and never shows a number of tools.
 
 use mcpindex_contract::outcome::Outcome;
+use mcpindex_contract::surface::MemberKind;
 use mcpindex_crawler::event::Event;
 
 use crate::output::{Ink, Line};
+use crate::summary::summary;
 
 /// How many characters of a detail fit in a line; the page has all of it.
 const DETAIL_CHARACTERS: usize = 240;
@@ -27,6 +29,8 @@ pub struct Look {
     pub drift: Option<i64>,
     /// Its changes by kind name, most first.
     pub kinds: Vec<(String, i64)>,
+    /// How many tools, prompts, … changed without coming or going.
+    pub changed: Vec<(MemberKind, i64)>,
     /// Whether there was something to compare with.
     pub compared: bool,
 }
@@ -43,6 +47,7 @@ impl Look {
                 tools,
                 drift,
                 kinds,
+                changed,
                 compared,
             } => Some(Look {
                 identity,
@@ -52,6 +57,7 @@ impl Look {
                 tools,
                 drift,
                 kinds,
+                changed,
                 compared,
             }),
             Event::Started { .. } => None,
@@ -63,7 +69,7 @@ impl Look {
         self.outcome.has_surface()
     }
 
-    /// The line with the server's identity: `npm:NAME 1.2.0  11 tools  drift #4: 3 tool-added`.
+    /// The line with the server's identity: `npm:NAME 1.2.0  11 tools  drift #4: 3 tools added`.
     pub fn line(&self) -> Line {
         let mut line = vec![(Ink::Strong, self.identity.clone())];
         if let Some(version) = &self.version {
@@ -98,7 +104,7 @@ impl Look {
         line.push(match self.drift {
             Some(number) => (
                 Ink::Warn,
-                format!("  drift #{number}: {}", kinds_text(&self.kinds)),
+                format!("  drift #{number}: {}", summary(&self.kinds, &self.changed)),
             ),
             None if self.compared => (Ink::Dim, "  no change".to_owned()),
             None => (Ink::Dim, "  first look".to_owned()),
@@ -138,15 +144,6 @@ impl Look {
     }
 }
 
-/// `12 tool-added, 10 tool-removed`
-fn kinds_text(kinds: &[(String, i64)]) -> String {
-    let texts: Vec<String> = kinds
-        .iter()
-        .map(|(kind, count)| format!("{count} {kind}"))
-        .collect();
-    texts.join(", ")
-}
-
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(DETAIL_CHARACTERS) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -164,9 +161,13 @@ fn way_out(outcome: Outcome) -> Option<&'static str> {
             "packages and commands of a list run only where `[crawl] run_packages = true`; \
              name one at the shell to run it now",
         ),
-        Outcome::NeedsConfig => Some("give the server's arguments after `--`"),
+        Outcome::NeedsConfig => Some(
+            "give the server's arguments after `--`; keys are not handed to servers yet, so one that needs a key can't be looked at",
+        ),
         Outcome::PackageNotFound | Outcome::VersionNotFound => Some("check the spelling of name and version"),
-        Outcome::InstallFailed => Some("`mcpindex-server doctor` checks the package clients"),
+        Outcome::InstallFailed => Some(
+            "where the package is none of a server, nothing helps; else `mcpindex-server doctor` checks the package clients",
+        ),
         _ => None,
     }
 }
@@ -184,6 +185,7 @@ mod tests {
             tools: Some(11),
             drift: None,
             kinds: Vec::new(),
+            changed: Vec::new(),
             compared: false,
         }
     }
@@ -212,7 +214,7 @@ mod tests {
                 kinds: vec![("tool-added".to_owned(), 12), ("tool-removed".to_owned(), 1)],
                 ..look()
             },
-            "npm:a 1.2.0  11 tools  drift #4: 12 tool-added, 1 tool-removed",
+            "npm:a 1.2.0  11 tools  drift #4: 12 tools added, 1 removed",
         );
     }
 

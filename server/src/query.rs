@@ -5,9 +5,9 @@
 use std::ops::RangeInclusive;
 
 use axum::http::Uri;
-use mcpindex_contract::outcome::Outcome;
 
 use crate::problem::Problem;
+use crate::state::State;
 
 /// Items on a page when the reader doesn't say.
 const DEFAULT_LIMIT: i64 = 100;
@@ -101,15 +101,15 @@ impl Query {
         }
     }
 
-    /// `state`: an outcome's name.
-    pub(crate) fn state(&self) -> Result<Option<Outcome>, Problem> {
+    /// `state`: the name of one of [`State::all`].
+    pub(crate) fn state(&self) -> Result<Option<State>, Problem> {
         let Some(value) = self.value("state") else {
             return Ok(None);
         };
-        match Outcome::from_name(value) {
-            Some(outcome) => Ok(Some(outcome)),
+        match State::all().find(|state| state.name() == value) {
+            Some(state) => Ok(Some(state)),
             None => {
-                let names: Vec<&str> = Outcome::all().iter().map(|outcome| outcome.name()).collect();
+                let names: Vec<&str> = State::all().map(State::name).collect();
                 let expected = format!("one of `{}`", names.join("`, `"));
                 Err(Problem::bad_parameter("state", &expected))
             }

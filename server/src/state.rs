@@ -3,12 +3,24 @@
 //! Invariant: every state has a name, a sentence and a tone; none of them says "0 tools".
 
 use mcpindex_contract::outcome::Outcome;
+use mcpindex_store::servers::StandingFilter;
 
 /// A server's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct State(pub(crate) Option<Outcome>);
 
 impl State {
+    /// Every state: the outcomes in their table's order, then `pending`.
+    pub(crate) fn all() -> impl Iterator<Item = State> {
+        let outcomes = Outcome::all().iter().map(|outcome| State(Some(*outcome)));
+        outcomes.chain([State(None)])
+    }
+
+    /// The choice of the servers that stand so.
+    pub(crate) fn filter(self) -> StandingFilter {
+        self.0.map_or(StandingFilter::Pending, StandingFilter::Outcome)
+    }
+
     /// The name in the API: an outcome's, or `pending`.
     pub(crate) fn name(self) -> &'static str {
         self.0.map_or("pending", Outcome::name)

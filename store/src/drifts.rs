@@ -3,7 +3,10 @@
 //! Invariant: a drift and its changes are never edited. When a version between its two sides is observed later, the drift is
 //! marked as replaced by the finer ones and left out of lists; it can still be read by its number.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use mcpindex_contract::change::{Change, ChangeKind, Subject};
+use mcpindex_contract::surface::MemberKind;
 
 use crate::session::{Session, on};
 use crate::surfaces::{corrupt, count, digest_from_text, member_kind};
@@ -47,6 +50,8 @@ pub struct DriftRecord {
     pub found_at: i64,
     /// How many changes, by kind name, most first, then by name.
     pub kinds: Vec<(String, i64)>,
+    /// How many tools, prompts, … changed without coming or going; a kind of which none did is left out.
+    pub changed: Vec<(MemberKind, i64)>,
     /// Whether some change is safety relevant.
     pub safety_relevant: bool,
     /// Whether finer drifts have replaced it.
@@ -58,7 +63,7 @@ macro_rules! drift {
         concat!(
             "SELECT d.id, d.identity, s.short_id, d.before_observation, d.after_observation, b.version, a.version,
                  b.observed_at, a.observed_at, a.published_at, d.cause, d.found_at, d.kinds, d.safety_relevant,
-                 d.replaced_at
+                 d.replaced_at, d.changed
              FROM drift d
              JOIN server s ON s.identity = d.identity
              JOIN observation b ON b.id = d.before_observation
@@ -85,6 +90,7 @@ type DriftRow = (
     String,
     bool,
     Option<i64>,
+    String,
 );
 
 fn drift_from_row(row: DriftRow) -> Result<DriftRecord, StoreError> {
@@ -104,6 +110,7 @@ fn drift_from_row(row: DriftRow) -> Result<DriftRecord, StoreError> {
         kinds: kinds_from_text(&row.12)?,
         safety_relevant: row.13,
         replaced: row.14.is_some(),
+        changed: changed_from_text(&row.15)?,
     })
 }
 
@@ -260,11 +267,11 @@ pub(crate) async fn insert(session: &mut Session, drift: &NewDrift<'_>) -> Resul
     let id: i64 = on!(*session, connection => {
         sqlx::query_scalar(
             "INSERT INTO drift (identity, before_observation, after_observation, version_key, cause, found_at, kinds,
-                 safety_relevant)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING id",
+                 safety_relevant, changed)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id",
         )
         .bind(drift.identity).bind(drift.before).bind(drift.after).bind(drift.version_key).bind(drift.cause).bind(drift.found_at)
-        .bind(kinds_to_text(drift.changes)).bind(safety_relevant)
+        .bind(kinds_to_text(drift.changes)).bind(safety_relevant).bind(changed_to_text(drift.changes))
         .fetch_one(connection).await?
     });
     for (position, change) in drift.changes.iter().enumerate() {
@@ -376,6 +383,49 @@ fn kinds_from_text(text: &str) -> Result<Vec<(String, i64)>, StoreError> {
             Ok((name.to_owned(), number))
         })
         .collect()
+}
+
+/// `tool:13 prompt:1`, in the order of kinds; nothing when no member changed in place.
+fn changed_to_text(changes: &[Change]) -> String {
+    let mut members: BTreeMap<MemberKind, BTreeSet<&str>> = BTreeMap::new();
+    for change in changes.iter().filter(|change| !comes_or_goes(change.kind)) {
+        if let Subject::Member(kind, name) = &change.subject {
+            members.entry(*kind).or_default().insert(name);
+        }
+    }
+    let words: Vec<String> = members
+        .iter()
+        .map(|(kind, names)| format!("{}:{}", kind.name(), names.len()))
+        .collect();
+    words.join(" ")
+}
+
+fn changed_from_text(text: &str) -> Result<Vec<(MemberKind, i64)>, StoreError> {
+    let unreadable = || corrupt("a drift's changed members", text);
+    let mut changed = text
+        .split_terminator(' ')
+        .map(|word| {
+            let (kind, number) = word.split_once(':').ok_or_else(unreadable)?;
+            let number = number.parse().map_err(|_| unreadable())?;
+            Ok((member_kind(kind)?, number))
+        })
+        .collect::<Result<Vec<_>, StoreError>>()?;
+    changed.sort_unstable();
+    Ok(changed)
+}
+
+fn comes_or_goes(kind: ChangeKind) -> bool {
+    matches!(
+        kind,
+        ChangeKind::ToolAdded
+            | ChangeKind::ToolRemoved
+            | ChangeKind::PromptAdded
+            | ChangeKind::PromptRemoved
+            | ChangeKind::ResourceAdded
+            | ChangeKind::ResourceRemoved
+            | ChangeKind::ResourceTemplateAdded
+            | ChangeKind::ResourceTemplateRemoved
+    )
 }
 
 #[cfg(test)]

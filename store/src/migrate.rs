@@ -33,6 +33,7 @@ migrations! {
     4 "0004_drifts",
     5 "0005_declarations",
     6 "0006_drift_timeline",
+    7 "0007_changed_members",
 }
 
 /// How far a database's schema is from this program's.

@@ -23,7 +23,7 @@ pub struct NewTarget {
     pub version: Option<String>,
     /// How to reach it: the crawler's own JSON.
     pub launch: String,
-    /// Who asked for it: `shell`, `starter` or `list`.
+    /// Who asked for it: `shell`, `starter`, `list` (once, at the shell) or `targets` (the list of the settings).
     pub source: String,
     /// Seconds between two looks; `None` is looked at once.
     pub every: Option<i64>,
@@ -136,6 +136,36 @@ impl Store {
         });
         session.commit().await?;
         Ok(epoch == 0)
+    }
+
+    /// Stops following what this source asked for but for those to keep (identity and version); servers and their history stay,
+    /// and a look that is under way loses its lease. Gives the identities that are followed no longer.
+    pub async fn keep_targets(
+        &self,
+        source: &str,
+        keep: &[(String, Option<String>)],
+    ) -> Result<Vec<String>, StoreError> {
+        let mut session = self.write().await?;
+        let rows: Vec<TargetRow> = on!(session, connection => {
+            sqlx::query_as(target!("WHERE source = $1 AND every IS NOT NULL ORDER BY id"))
+                .bind(stored(source)).fetch_all(connection).await?
+        });
+        let mut dropped = Vec::new();
+        for row in rows {
+            let target = target_from_row(row)?;
+            let kept = |(identity, version): &(String, Option<String>)| {
+                *identity == target.identity && *version == target.version
+            };
+            if keep.iter().any(kept) {
+                continue;
+            }
+            on!(session, connection => {
+                sqlx::query("DELETE FROM target WHERE id = $1").bind(target.id).execute(connection).await?;
+            });
+            dropped.push(target.identity);
+        }
+        session.commit().await?;
+        Ok(dropped)
     }
 
     /// Leases at most `limit` due targets until `now + lease` seconds, the longest due first.

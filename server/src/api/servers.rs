@@ -208,7 +208,7 @@ pub(crate) async fn servers(State(app): State<App>, uri: Uri) -> Result<Json<Pag
     let state = query.state()?;
     let filter = ServerFilter {
         search: query.line("search")?,
-        standing: state.map_or(StandingFilter::Any, StandingFilter::Outcome),
+        standing: state.map_or(StandingFilter::Any, Standing::filter),
         after: query.identity("after")?,
         limit: limit + 1,
     };
@@ -216,7 +216,7 @@ pub(crate) async fn servers(State(app): State<App>, uri: Uri) -> Result<Json<Pag
     let next = |last: &ServerRecord| {
         let parameters = [
             ("search", filter.search.clone()),
-            ("state", state.map(|outcome: Outcome| outcome.name().to_owned())),
+            ("state", state.map(|state| state.name().to_owned())),
             ("after", Some(last.identity.clone())),
             ("limit", Some(limit.to_string())),
         ];

@@ -4,8 +4,11 @@
 //! the next crawl; after the look it is due at its usual time.
 
 use mcpindex_contract::identity::Identity;
+use mcpindex_crawler::backfill::{self, Versions};
 use mcpindex_crawler::sources::{self, Listed};
 use mcpindex_crawler::target::TargetSpec;
+
+use mcpindex_store::Store;
 
 use super::{Looker, now, open_store, page_of};
 use crate::args::Add;
@@ -19,6 +22,16 @@ struct Asked {
     listed: Vec<Listed>,
     /// Decides whether packages may run: `shell` was named by a person, `list` was not.
     source: &'static str,
+}
+
+/// What became of one server.
+struct Added {
+    identity: Identity,
+    new: bool,
+    /// Looks at versions before the newest, oldest first.
+    history: Vec<Look>,
+    /// `None` when it is to be looked at later.
+    look: Option<Look>,
 }
 
 /// Adds, looks, prints.
@@ -35,20 +48,34 @@ pub async fn run(settings: Settings, add: Add) -> anyhow::Result<Exit> {
         let new = store
             .add_target(&spec.to_new_target(asked.source, Some(every), due), now())
             .await?;
-        let look = if add.later {
-            None
+        let mut added = Added {
+            identity: spec.identity.clone(),
+            new,
+            history: Vec::new(),
+            look: None,
+        };
+        let earlier = earlier_versions(&store, &settings, listed).await?;
+        if add.later {
+            backfill::enqueue(&store, &[(spec.clone(), earlier)], asked.source, now()).await?;
         } else {
+            for version in earlier {
+                let look = looker.look(spec, Some(&version), asked.source).await?;
+                if !add.json {
+                    output::line(&look.line())?;
+                }
+                added.history.push(look);
+            }
             let look = looker.look(spec, spec.version.as_deref(), asked.source).await?;
             let due = now() + every;
             store
                 .add_target(&spec.to_new_target(asked.source, Some(every), due), now())
                 .await?;
-            Some(look)
-        };
-        if !add.json {
-            show(&settings, spec, new, look.as_ref())?;
+            added.look = Some(look);
         }
-        results.push((spec.identity.clone(), new, look));
+        if !add.json {
+            show(&settings, &added)?;
+        }
+        results.push(added);
     }
     store.close().await;
     if add.json {
@@ -56,8 +83,38 @@ pub async fn run(settings: Settings, add: Add) -> anyhow::Result<Exit> {
     }
     let failed = results
         .iter()
-        .any(|(_, _, look)| look.as_ref().is_some_and(|look| !look.determined()));
+        .flat_map(|added| added.history.iter().chain(&added.look))
+        .any(|look| !look.determined());
     Ok(if failed { Exit::Failed } else { Exit::Done })
+}
+
+/// The versions that the list wants looked at before the newest one, oldest first, without those that the index has.
+async fn earlier_versions(
+    store: &Store,
+    settings: &Settings,
+    listed: &Listed,
+) -> anyhow::Result<Vec<String>> {
+    // Where lists may not run packages, a history would be one of looks that were refused.
+    if listed.backfill == 0 || !settings.crawl.run_packages {
+        return Ok(Vec::new());
+    }
+    let mut versions = match backfill::plan(&listed.spec, &Versions::Last(listed.backfill)).await {
+        Ok(versions) => versions,
+        Err(error) => {
+            // The look at the newest version finds out, and records, what is wrong with the package.
+            tracing::warn!(identity = %listed.spec.identity, %error, "no history");
+            return Ok(Vec::new());
+        }
+    };
+    versions.pop();
+    let identity = listed.spec.identity.to_string();
+    let mut missing = Vec::with_capacity(versions.len());
+    for version in versions {
+        if !store.has_version(&identity, &version).await? {
+            missing.push(version);
+        }
+    }
+    Ok(missing)
 }
 
 fn asked(add: &Add) -> anyhow::Result<Asked> {
@@ -88,11 +145,15 @@ fn asked(add: &Add) -> anyhow::Result<Asked> {
     })
 }
 
-fn show(settings: &Settings, spec: &TargetSpec, new: bool, look: Option<&Look>) -> anyhow::Result<()> {
-    match look {
+fn show(settings: &Settings, added: &Added) -> anyhow::Result<()> {
+    match &added.look {
         None => {
-            let identity = (Ink::Strong, spec.identity.to_string());
-            let state = if new { "added" } else { "known; it is due now" };
+            let identity = (Ink::Strong, added.identity.to_string());
+            let state = if added.new {
+                "added"
+            } else {
+                "known; it is due now"
+            };
             output::line(&[identity, (Ink::Plain, format!("  {state}"))])?;
         }
         Some(look) => {
@@ -104,21 +165,22 @@ fn show(settings: &Settings, spec: &TargetSpec, new: bool, look: Option<&Look>) 
     }
     output::line(&[(
         Ink::Dim,
-        format!("  page: {}", page_of(settings, &spec.identity.short_id())),
+        format!("  page: {}", page_of(settings, &added.identity.short_id())),
     )])?;
     Ok(())
 }
 
-fn json(settings: &Settings, results: &[(Identity, bool, Option<Look>)]) -> serde_json::Value {
+fn json(settings: &Settings, results: &[Added]) -> serde_json::Value {
     let servers: Vec<serde_json::Value> = results
         .iter()
-        .map(|(identity, new, look)| {
+        .map(|added| {
             serde_json::json!({
-                "identity": identity.to_string(),
-                "short_id": identity.short_id(),
-                "page": page_of(settings, &identity.short_id()),
-                "added": new,
-                "look": look.as_ref().map(Look::json),
+                "identity": added.identity.to_string(),
+                "short_id": added.identity.short_id(),
+                "page": page_of(settings, &added.identity.short_id()),
+                "added": added.new,
+                "history": added.history.iter().map(Look::json).collect::<Vec<_>>(),
+                "look": added.look.as_ref().map(Look::json),
             })
         })
         .collect();

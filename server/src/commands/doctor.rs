@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
-use mcpindex_store::{Location, SchemaState, Store};
+use mcpindex_store::{Location, SchemaState, Store, StoreError};
 use tokio::process::Command;
 
 use super::{check_networks, now};
@@ -168,7 +168,11 @@ async fn database(settings: &Settings) -> Check {
         Ok(Err(error)) => Check::new(
             name,
             State::Fail,
-            format!("{location}: {error}; check --database"),
+            match error {
+                // It names the place itself.
+                StoreError::Unreachable { .. } => format!("{error}; check --database"),
+                error => format!("{location}: {error}; check --database"),
+            },
         ),
         Ok(Ok(SchemaState::Current)) => {
             Check::new(name, State::Ok, format!("{location}; the schema is up to date"))

@@ -102,6 +102,9 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
     Ok(Exit::Done)
 }
 
+/// The source of what `[crawl] targets` lists: unlike what was added at the shell, it is followed only as long as it is listed.
+const TARGETS: &str = "targets";
+
 /// A list with the source that its targets carry.
 type List = (&'static str, Vec<Listed>);
 
@@ -111,7 +114,7 @@ fn lists(settings: &Settings, starter: bool) -> anyhow::Result<Vec<List>> {
         lists.push(("starter", sources::starter()));
     }
     if let Some(path) = &settings.crawl.targets {
-        lists.push(("list", sources::read_list(path)?));
+        lists.push((TARGETS, sources::read_list(path)?));
     }
     Ok(lists)
 }
@@ -177,7 +180,10 @@ async fn fill(
     let mut plans = Vec::new();
     let mut expected = HashSet::new();
     for (source, mut listed) in lists {
-        if source == "list" && !settings.crawl.run_packages {
+        if source == TARGETS {
+            stop_following_what_is_off(&listed, store).await?;
+        }
+        if source == TARGETS && !settings.crawl.run_packages {
             // A history of "may not run" is none.
             listed.iter_mut().for_each(|listed| listed.backfill = 0);
         }
@@ -194,6 +200,18 @@ async fn fill(
     }
     for (source, plan) in plans {
         plan.put_down(store, settings, source).await?;
+    }
+    Ok(())
+}
+
+/// What a person took off the list is followed no more; what is known of it stays.
+async fn stop_following_what_is_off(listed: &[Listed], store: &Store) -> anyhow::Result<()> {
+    let keep: Vec<(String, Option<String>)> = listed
+        .iter()
+        .map(|listed| (listed.spec.identity.to_string(), listed.spec.version.clone()))
+        .collect();
+    for identity in store.keep_targets(TARGETS, &keep).await? {
+        tracing::info!(identity, "off the list: not followed any more");
     }
     Ok(())
 }
@@ -394,6 +412,7 @@ mod tests {
             tools: Some(1),
             drift: Some(1),
             kinds: Vec::new(),
+            changed: Vec::new(),
             compared: true,
         };
         assert_eq!(expected.count(&look).as_deref(), Some("1/2"));

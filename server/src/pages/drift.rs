@@ -1,7 +1,7 @@
 //! A drift's page: each change with its text before and after, side by side.
 //!
-//! Real releases change many tools in one way, so changes are grouped: tools whose same lines changed are one group,
-//! what is safety relevant comes first, and what was only added or removed stands in lists of its own.
+//! Real releases change many tools in one way, so changes are grouped: tools whose same lines changed are one group, and
+//! what was only added or removed stands in lists. Tools come first, resources last; within each, what is safety relevant.
 
 use std::collections::HashMap;
 
@@ -11,6 +11,7 @@ use axum::response::Response;
 use mcpindex_contract::change::{Change, Subject};
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::surface::MemberKind;
+use mcpindex_store::drifts::DriftRecord;
 
 use super::{DigestView, DriftView, Frame, page};
 use crate::api::drifts::find;
@@ -23,8 +24,14 @@ use crate::words::Words;
 
 /// Bytes of text that one page compares and shows in all; what comes after is linked only.
 const MAX_PAGE_TEXT: usize = 1024 * 1024;
-/// Up to so many things added or removed are unfolded at once.
+/// Up to so many things added or removed are unfolded at once, and up to so many prompts or resources that changed.
 const UNFOLDED: usize = 2;
+/// More prompts or resources than this, added or removed, are folded into one line.
+const LISTED: usize = 12;
+/// Up to so many names of a group stand in its heading.
+const NAMES: usize = 20;
+/// A text on one line of up to so many characters is shown as a value, without a table around it.
+const VALUE: usize = 60;
 
 #[derive(Template)]
 #[template(path = "drift.html")]
@@ -34,19 +41,50 @@ struct DriftPage {
     title: String,
     drift: DriftView,
     before_observed: Option<When>,
-    changed: Vec<GroupView>,
-    /// What was removed and added, by kind of change.
-    lists: Vec<ListView>,
+    /// What changed, a section for each kind of thing.
+    sections: Vec<SectionView>,
     older: Option<String>,
     newer: Option<String>,
     api: String,
 }
 
+/// Everything that happened to things of one kind.
+struct SectionView {
+    /// `tools`, `instructions`, …
+    id: &'static str,
+    heading: &'static str,
+    /// What was removed and added.
+    lists: Vec<ListView>,
+    changed: Vec<GroupView>,
+    /// How many changed.
+    changed_count: usize,
+    safety_relevant: bool,
+    /// Whether the changed ones are shown at once.
+    unfolded: bool,
+}
+
 /// Subjects that changed in the same way.
 struct GroupView {
     subjects: Vec<SubjectView>,
-    changes: Vec<ChangeView>,
+    /// By kind.
+    kinds: Vec<ChangesView>,
     safety_relevant: bool,
+}
+
+impl GroupView {
+    /// Those whose names the heading has.
+    fn named(&self) -> &[SubjectView] {
+        &self.subjects[..self.subjects.len().min(NAMES)]
+    }
+}
+
+/// Changes of one kind.
+struct ChangesView {
+    kind: &'static str,
+    direction: &'static str,
+    sentence: &'static str,
+    safety_relevant: bool,
+    changes: Vec<ChangeView>,
 }
 
 struct SubjectView {
@@ -58,10 +96,6 @@ struct SubjectView {
 }
 
 struct ChangeView {
-    kind: &'static str,
-    direction: &'static str,
-    sentence: &'static str,
-    safety_relevant: bool,
     pointer: Option<Words>,
     text: TextView,
 }
@@ -69,6 +103,11 @@ struct ChangeView {
 /// What is shown of a change's texts.
 enum TextView {
     Rows(Vec<RowView>),
+    /// Both fit on one line.
+    Values {
+        before: Option<Words>,
+        after: Option<Words>,
+    },
     /// Too long, alone or with all before it.
     LeftOut,
     /// Neither side has one.
@@ -93,9 +132,10 @@ struct PartView {
 struct ListView {
     heading: String,
     kind: &'static str,
-    sentence: &'static str,
     safety_relevant: bool,
     added: bool,
+    /// Whether even the names are folded away.
+    folded: bool,
     unfolded: bool,
     members: Vec<MemberView>,
 }
@@ -113,26 +153,80 @@ pub(crate) async fn drift(State(app): State<App>, Path(id): Path<String>) -> Res
     let (drift, changes) = find(&app, &id).await?;
     let (older, newer) = app.store.drift_neighbours(drift.id).await?;
     // Comparing texts is work for the processor: not on the threads that answer everybody.
-    let comparing = tokio::task::spawn_blocking(move || {
-        let mut budget = MAX_PAGE_TEXT;
-        let changed = groups(&changes, &mut budget);
-        let lists = lists(&changes, &mut budget);
-        (changed, lists)
-    });
-    let (changed, lists) = comparing.await.map_err(|error| Problem::internal(&error))?;
+    let comparing = tokio::task::spawn_blocking(move || sections(&changes));
+    let sections = comparing.await.map_err(|error| Problem::internal(&error))?;
     let now = app.now();
     page(&DriftPage {
         frame: Frame::new(&app, "drifts"),
         id: drift.id,
-        title: Words::plain(&drift.identity),
+        title: title(&drift),
         before_observed: when(drift.before_observed_at, now),
-        changed,
-        lists,
+        sections,
         older: older.map(links::drift_page),
         newer: newer.map(links::drift_page),
         api: links::drift_api(drift.id),
         drift: DriftView::new(&drift, now),
     })
+}
+
+/// The server, and from where to where.
+fn title(drift: &DriftRecord) -> String {
+    let name = Words::plain(&drift.identity);
+    match (&drift.before_version, &drift.after_version) {
+        (Some(before), Some(after)) => {
+            format!("{name} {} → {}", Words::plain(before), Words::plain(after))
+        }
+        _ => name,
+    }
+}
+
+/// The kinds of things in the order of the page, each with its place in the address and its heading.
+const SECTIONS: [(Option<MemberKind>, &str, &str); 5] = [
+    (Some(MemberKind::Tool), "tools", "Tools"),
+    (None, "instructions", "Instructions to the model"),
+    (Some(MemberKind::Prompt), "prompts", "Prompts"),
+    (Some(MemberKind::Resource), "resources", "Resources"),
+    (
+        Some(MemberKind::ResourceTemplate),
+        "resource-templates",
+        "Resource templates",
+    ),
+];
+
+fn sections(changes: &[Change]) -> Vec<SectionView> {
+    let mut budget = MAX_PAGE_TEXT;
+    let mut sections = Vec::new();
+    for (kind, id, heading) in SECTIONS {
+        let changes: Vec<&Change> = changes
+            .iter()
+            .filter(|change| member_kind(&change.subject) == kind)
+            .collect();
+        if changes.is_empty() {
+            continue;
+        }
+        let (coming_or_going, changing): (Vec<&Change>, Vec<&Change>) =
+            changes.iter().partition(|change| came_or_went(change));
+        let changed = groups(&changing, &mut budget);
+        let lists = lists(&coming_or_going, &mut budget);
+        let changed_count = changed.iter().map(|group| group.subjects.len()).sum();
+        sections.push(SectionView {
+            id,
+            heading,
+            lists,
+            unfolded: matches!(kind, Some(MemberKind::Tool) | None) || changed_count <= UNFOLDED,
+            changed,
+            changed_count,
+            safety_relevant: changing.iter().any(|change| change.kind.safety_relevant()),
+        });
+    }
+    sections
+}
+
+fn member_kind(subject: &Subject) -> Option<MemberKind> {
+    match subject {
+        Subject::Instructions => None,
+        Subject::Member(kind, _) => Some(*kind),
+    }
 }
 
 /// Whether a change is only that something came or went, with its whole definition on one side.
@@ -145,9 +239,9 @@ fn came_or_went(change: &Change) -> bool {
 /// What makes two subjects' changes the same: kinds, places, and the lines that differ.
 type Signature = Vec<(&'static str, String, Vec<Row>)>;
 
-fn groups(changes: &[Change], budget: &mut usize) -> Vec<GroupView> {
+fn groups(changes: &[&Change], budget: &mut usize) -> Vec<GroupView> {
     let mut by_subject: Vec<(&Subject, Vec<&Change>)> = Vec::new();
-    for change in changes.iter().filter(|change| !came_or_went(change)) {
+    for &change in changes {
         match by_subject
             .last_mut()
             .filter(|(subject, _)| *subject == &change.subject)
@@ -173,15 +267,33 @@ fn groups(changes: &[Change], budget: &mut usize) -> Vec<GroupView> {
         groups.push(GroupView {
             subjects: vec![subject],
             safety_relevant: changes.iter().any(|change| change.kind.safety_relevant()),
-            changes: changes
-                .into_iter()
-                .zip(rows)
-                .map(|(change, rows)| change_view(change, rows))
-                .collect(),
+            kinds: by_kind(changes.into_iter().zip(rows).collect()),
         });
     }
-    groups.sort_by_key(|group| !group.safety_relevant);
+    // Where much changed alike, that is the release; a single tool is a detail of it.
+    groups.sort_by_key(|group| (!group.safety_relevant, std::cmp::Reverse(group.subjects.len())));
     groups
+}
+
+/// One subject's changes by kind, what is safety relevant first.
+fn by_kind(changes: Vec<(&Change, Option<Vec<Row>>)>) -> Vec<ChangesView> {
+    let mut kinds: Vec<ChangesView> = Vec::new();
+    for (change, rows) in changes {
+        let view = change_view(change, rows);
+        let kind = change.kind;
+        match kinds.iter_mut().find(|known| known.kind == kind.name()) {
+            Some(known) => known.changes.push(view),
+            None => kinds.push(ChangesView {
+                kind: kind.name(),
+                direction: kind.direction().name(),
+                sentence: kind.sentence(),
+                safety_relevant: kind.safety_relevant(),
+                changes: vec![view],
+            }),
+        }
+    }
+    kinds.sort_by_key(|kind| !kind.safety_relevant);
+    kinds
 }
 
 /// The rows of a change, unless it or all before it are too long.
@@ -227,21 +339,26 @@ fn kind_word(kind: MemberKind) -> &'static str {
 }
 
 fn change_view(change: &Change, rows: Option<Vec<Row>>) -> ChangeView {
-    let text = match (&change.before, &change.after, rows) {
-        (None, None, _) => TextView::Nothing,
-        (_, _, Some(rows)) => TextView::Rows(rows.into_iter().map(row_view).collect()),
-        (_, _, None) => TextView::LeftOut,
+    let (before, after) = (change.before.as_deref(), change.after.as_deref());
+    let text = match rows {
+        _ if before.is_none() && after.is_none() => TextView::Nothing,
+        Some(_) if before.is_none_or(is_value) && after.is_none_or(is_value) => TextView::Values {
+            before: before.map(Words::text),
+            after: after.map(Words::text),
+        },
+        Some(rows) => TextView::Rows(rows.into_iter().map(row_view).collect()),
+        None => TextView::LeftOut,
     };
     ChangeView {
-        kind: change.kind.name(),
-        direction: change.kind.direction().name(),
-        sentence: change.kind.sentence(),
-        safety_relevant: change.kind.safety_relevant(),
         pointer: Some(&change.pointer)
             .filter(|pointer| !pointer.is_empty())
             .map(|pointer| Words::label(pointer)),
         text,
     }
+}
+
+fn is_value(text: &str) -> bool {
+    !text.is_empty() && !text.contains('\n') && text.chars().nth(VALUE).is_none()
 }
 
 fn row_view(row: Row) -> RowView {
@@ -263,9 +380,9 @@ fn row_view(row: Row) -> RowView {
 }
 
 /// What came and what went, a list for each kind of change; what went first, since calls may break by it.
-fn lists(changes: &[Change], budget: &mut usize) -> Vec<ListView> {
+fn lists(changes: &[&Change], budget: &mut usize) -> Vec<ListView> {
     let mut lists: Vec<ListView> = Vec::new();
-    for change in changes.iter().filter(|change| came_or_went(change)) {
+    for change in changes {
         let member = member_view(change, budget);
         let kind = change.kind.name();
         if let Some(list) = lists.iter_mut().find(|list| list.kind == kind) {
@@ -275,9 +392,9 @@ fn lists(changes: &[Change], budget: &mut usize) -> Vec<ListView> {
         lists.push(ListView {
             heading: String::new(),
             kind,
-            sentence: change.kind.sentence(),
             safety_relevant: change.kind.safety_relevant(),
             added: change.after.is_some(),
+            folded: false,
             unfolded: false,
             members: vec![member],
         });
@@ -288,6 +405,7 @@ fn lists(changes: &[Change], budget: &mut usize) -> Vec<ListView> {
         let verb = if list.added { "added" } else { "removed" };
         list.heading = format!("{count} {}{plural} {verb}", list.members[0].subject.kind);
         list.unfolded = count <= UNFOLDED;
+        list.folded = count > LISTED && list.members[0].subject.kind != kind_word(MemberKind::Tool);
     }
     lists.sort_by_key(|list| (!list.safety_relevant, list.added));
     lists

@@ -34,8 +34,8 @@ struct HomePage {
 struct CountView {
     state: StateView,
     count: i64,
-    /// The list of these servers; none for those that nobody has looked at.
-    href: Option<String>,
+    /// The list of these servers.
+    href: String,
 }
 
 /// `GET /`; with `?q=` it leads to the search.
@@ -55,11 +55,12 @@ pub(crate) async fn home(State(app): State<App>, uri: Uri) -> Result<Response, P
         counts: counts
             .into_iter()
             .map(|(outcome, count)| CountView {
+                href: links::with_query(
+                    "/servers",
+                    &[("state", Some(Standing(outcome).name().to_owned()))],
+                ),
                 state: Standing(outcome).into(),
                 count,
-                href: outcome.map(|outcome| {
-                    links::with_query("/servers", &[("state", Some(outcome.name().to_owned()))])
-                }),
             })
             .collect(),
         drift_count: app.store.count_drifts().await?,

@@ -28,6 +28,8 @@ const PER_PAGE: usize = 50;
 const BEGINNING: usize = 220;
 /// The longest description on this page, in characters; the definition has the whole.
 const MAX_DESCRIPTION: usize = 4_000;
+/// Longer instructions than this are a click away, in characters: what changed is to be found without scrolling far.
+const MAX_UNFOLDED_INSTRUCTIONS: usize = 600;
 /// The longest instructions on this page, in characters.
 const MAX_INSTRUCTIONS: usize = 20_000;
 
@@ -48,6 +50,8 @@ struct ServerPage {
     /// Whether the last look determined nothing, so that what is declared comes from an earlier one.
     stale: bool,
     drift_count: i64,
+    /// The newest drift; not on later pages of the timeline.
+    latest: Option<DriftView>,
     timeline: Vec<LookView>,
     later: bool,
     first: String,
@@ -63,6 +67,8 @@ struct Declared {
     server_info: Option<Words>,
     surface_digest: Option<String>,
     instructions: Option<Words>,
+    /// Whether they are short enough to be shown at once.
+    instructions_unfolded: bool,
     /// `None` when the list of tools could not be read.
     tools: Option<Vec<ToolView>>,
     tools_failure: Option<Words>,
@@ -127,6 +133,8 @@ pub(crate) async fn server(
         .store
         .drifts(Some(&server.identity), before_drift, PER_PAGE as i64)
         .await?;
+    let latest = drifts.first().filter(|_| before_drift.is_none());
+    let latest = latest.map(|drift| DriftView::new(drift, now));
     let mut drifts: HashMap<i64, DriftRecord> = drifts
         .into_iter()
         .map(|drift| (drift.after_observation, drift))
@@ -166,6 +174,7 @@ pub(crate) async fn server(
         stale: declared.is_some() && !server.outcome.is_some_and(Outcome::has_surface),
         declared,
         drift_count: server.drifts,
+        latest,
         timeline,
         later: before.is_some(),
         next,
@@ -196,6 +205,8 @@ fn declared(observation: &ObservationRecord, surface: &Surface, now: i64) -> Dec
         protocol: Words::label(&surface.protocol_version),
         server_info: surface.server_info.as_deref().map(server_info),
         surface_digest: observation.surface_digest.clone(),
+        instructions_unfolded: instructions
+            .is_some_and(|told| told.text.chars().nth(MAX_UNFOLDED_INSTRUCTIONS).is_none()),
         instructions: instructions.map(|told| Words::beginning(&told.text, MAX_INSTRUCTIONS)),
         tools: Some(tools).filter(|_| tools_failure.is_none()),
         tools_failure,

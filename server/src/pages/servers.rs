@@ -4,7 +4,6 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
-use mcpindex_contract::outcome::Outcome;
 use mcpindex_store::servers::{ServerFilter, ServerRecord, StandingFilter};
 
 use super::{Frame, StateView, page};
@@ -52,14 +51,14 @@ pub(crate) async fn servers(State(app): State<App>, uri: Uri) -> Result<Response
     let state = query.state()?;
     let filter = ServerFilter {
         search: query.line("search")?,
-        standing: state.map_or(StandingFilter::Any, StandingFilter::Outcome),
+        standing: state.map_or(StandingFilter::Any, Standing::filter),
         after: query.identity("after")?,
         limit: PER_PAGE as i64 + 1,
     };
     let mut rows = app.store.servers(&filter).await?;
     let more = rows.len() > PER_PAGE;
     rows.truncate(PER_PAGE);
-    let state = state.map(Outcome::name);
+    let state = state.map(Standing::name);
     let path = |after: Option<String>| {
         let parameters = [
             ("search", filter.search.clone()),
@@ -81,10 +80,7 @@ pub(crate) async fn servers(State(app): State<App>, uri: Uri) -> Result<Response
     page(&ServersPage {
         frame: Frame::new(&app, "servers"),
         state,
-        states: Outcome::all()
-            .iter()
-            .map(|outcome| Standing(Some(*outcome)).into())
-            .collect(),
+        states: Standing::all().map(StateView::from).collect(),
         servers: rows.iter().map(server).collect(),
         later: filter.after.is_some(),
         first: path(None),

@@ -4,8 +4,8 @@ use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::process::Stdio;
 
-use mcpindex_store::Location;
 use mcpindex_store::testing::TestStore;
+use mcpindex_store::{Location, Store};
 
 use crate::programs::{Ended, Place, ended, fixture, kill, until};
 
@@ -369,4 +369,82 @@ async fn a_list_is_followed_and_its_commands_run_only_when_that_is_allowed() {
     let mut served = other.serve(&["--config", &config]).await;
     served.line_with("1 tool  first look").await;
     assert_eq!(served.terminate().await, Some(0));
+}
+
+#[tokio::test]
+async fn what_is_taken_off_the_list_is_followed_no_more_and_the_rest_is() {
+    let place = Place::new();
+    let entry = |name: &str| format!("[[target]]\ncommand = [\"{name}\"]\n");
+    place.write("targets.toml", &(entry("one") + &entry("two")));
+    let config = place.write("mcpindex.toml", "[crawl]\ntargets = \"targets.toml\"\n");
+    let added = place.run(&["add", "--later", "--", "three"]).await;
+    assert_eq!(added.code(), Some(0), "{}", added.stderr());
+    let store = Store::open(&Location::Sqlite(place.path("data/mcpindex.db")))
+        .await
+        .expect("the index");
+    let followed = async || -> Vec<String> {
+        let targets = store.targets(None).await.expect("targets");
+        let name = |identity: String| identity.rsplit(':').next().map(str::to_owned);
+        targets
+            .into_iter()
+            .filter_map(|target| name(target.identity))
+            .collect()
+    };
+
+    let served = place.serve(&["--config", &config]).await;
+    until("the list is taken in", async || followed().await.len() == 3).await;
+    assert_eq!(served.terminate().await, Some(0));
+    place.write("targets.toml", &entry("two"));
+    let served = place.serve(&["--config", &config]).await;
+    until("the list is taken in again", async || followed().await.len() == 2).await;
+    assert_eq!(served.terminate().await, Some(0));
+    assert_eq!(followed().await, ["three", "two"]);
+    assert_eq!(
+        store
+            .count_by_outcome()
+            .await
+            .expect("counts")
+            .iter()
+            .map(|(_, count)| count)
+            .sum::<i64>(),
+        3,
+        "what is known of a server stays"
+    );
+}
+
+#[tokio::test]
+async fn a_list_s_backfill_looks_at_the_versions_before_the_newest() {
+    // A registry of our own that names versions and has none of them to give.
+    let version = |version: &str| serde_json::json!({ "name": "many", "version": version, "bin": "many.js", "dist": { "tarball": "http://127.0.0.1:1/many.tgz" } });
+    let document = serde_json::json!({
+        "name": "many",
+        "dist-tags": { "latest": "1.2.0" },
+        "versions": { "1.0.0": version("1.0.0"), "1.1.0": version("1.1.0"), "1.2.0": version("1.2.0"), },
+    });
+    let registry = axum::Router::new().fallback(async move || axum::Json(document));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
+    let url = format!("http://{}/", listener.local_addr().expect("its address"));
+    tokio::spawn(axum::serve(listener, registry).into_future());
+
+    let place = Place::new();
+    let list = place.write("list.toml", "[[target]]\npackage = \"npm:many\"\nbackfill = 3\n");
+    for (run_packages, expected) in [
+        ("false", serde_json::json!([])),
+        ("true", serde_json::json!(["1.0.0", "1.1.0"])),
+    ] {
+        let mut command = place.command(&["add", "--list", &list, "--json"]);
+        command
+            .env("npm_config_registry", &url)
+            .env("npm_config_fetch_retries", "0")
+            .env("MCPINDEX_CRAWL_RUN_PACKAGES", run_packages);
+        let ended = ended(command).await;
+        assert_eq!(ended.code(), Some(1), "{}{}", ended.stdout(), ended.stderr());
+        let server = &ended.json()["servers"][0];
+        let history = server["history"].as_array().expect("looks");
+        let versions: Vec<&serde_json::Value> = history.iter().map(|look| &look["version"]).collect();
+        assert_eq!(serde_json::json!(versions), expected, "{server}");
+        assert_ne!(server["look"]["outcome"], "ok");
+    }
 }

@@ -13,7 +13,7 @@ use mcpindex_store::testing::TestStore;
 use serde_json::json;
 
 use crate::client::{Client, NOW};
-use crate::seed::{BROKEN, FILES, Look, PENDING, REMOTE, found, look, seed, surface};
+use crate::seed::{BROKEN, FILES, Look, PENDING, REMOTE, found, look, seed, surface, tool};
 
 async fn seeded() -> (TestStore, Client) {
     let database = TestStore::sqlite().await;
@@ -194,6 +194,73 @@ async fn a_drift_page_shows_each_change_and_groups_those_that_are_alike() {
     let (_database, client) = seeded().await;
     assert_snapshot!(read(&client.ok("/drifts/1").await.text()));
     assert_snapshot!(read(&client.ok("/drifts/2").await.text()));
+}
+
+#[tokio::test]
+async fn a_drift_page_begins_with_tools_and_folds_the_noise_of_resources() {
+    let database = TestStore::sqlite().await;
+    let declared = |version: &str, resources: std::ops::Range<usize>, tools: &[&str]| {
+        let tools: Vec<serde_json::Value> = tools.iter().map(|name| tool(name, version)).collect();
+        let mut surface = surface(&tools);
+        surface.instructions = Instructions::read(&json!(version).to_string());
+        surface.listings = [const { Listing::Complete }; 4];
+        surface.members.extend(resources.map(|number| {
+            let resource = json!({"uri": format!("file:///{number}"), "name": version});
+            Member::read(MemberKind::Resource, &resource.to_string())
+        }));
+        let prompt = json!({"name": "ask", "description": version});
+        surface
+            .members
+            .push(Member::read(MemberKind::Prompt, &prompt.to_string()));
+        surface
+    };
+    let before = declared("before", 0..40, &["kept", "gone"]);
+    let after = declared("after", 20..40, &["kept", "come"]);
+    look(&database.store, FILES, found("1.0.0", NOW - 2, before)).await;
+    look(&database.store, FILES, found("1.0.1", NOW - 1, after)).await;
+    let client = Client(database.store.clone());
+    let page = client.ok("/drifts/1").await.text();
+    let summary = "1 tool added, 1 removed, 1 changed (description); instructions changed; 1 prompt changed; \
+                   20 resources removed, 20 changed";
+    let places: Vec<usize> = [
+        "<title>npm:@example/files 1.0.0 → 1.0.1 · mcpindex</title>",
+        summary,
+        "id=\"tools\"",
+        "<h3 class=\"list-heading\">1 tool removed",
+        "<h3 class=\"list-heading\">1 tool added",
+        "id=\"instructions\"",
+        "id=\"prompts\"",
+        "id=\"resources\"",
+        "<details><summary><strong>20 resources removed</strong>",
+        "<details><summary><strong>20 changed</strong>",
+    ]
+    .iter()
+    .map(|part| {
+        page.find(part)
+            .unwrap_or_else(|| panic!("`{part}` is not in: {page}"))
+    })
+    .collect();
+    assert!(places.is_sorted(), "{places:?}");
+    for path in ["/", "/drifts", "/servers/npm:%40example%2Ffiles"] {
+        let page = client.ok(path).await.text();
+        assert!(page.contains(summary), "{path}: {page}");
+        assert!(!page.contains("resource-removed"), "{path}: {page}");
+    }
+}
+
+#[tokio::test]
+async fn servers_that_nobody_has_looked_at_can_be_listed() {
+    let (_database, client) = seeded().await;
+    let home = client.ok("/").await.text();
+    assert!(home.contains("href=\"/servers?state=pending\""), "{home}");
+    let page = client.ok("/servers?state=pending").await.text();
+    assert!(
+        page.contains("npm:example-pending") && !page.contains("npm:@example/files"),
+        "{page}"
+    );
+    assert!(page.contains("<option value=\"pending\" selected>"), "{page}");
+    let answer = client.ok("/api/v1/servers?state=pending&limit=1").await.json();
+    assert_eq!(answer["items"][0]["identity"], "npm:example-pending");
 }
 
 #[tokio::test]
@@ -480,6 +547,7 @@ async fn what_a_server_says_stays_text_on_every_page() {
         "h1",
         "h2",
         "h3",
+        "h4",
         "head",
         "header",
         "html",

@@ -121,10 +121,40 @@ async fn meta_alone_is_a_change() {
             .unwrap();
         let (drift, changes) = store.drift(drift).await.unwrap().unwrap();
         assert_eq!(drift.kinds, [("meta-changed".to_owned(), 1)]);
+        assert_eq!(drift.changed, [(MemberKind::Tool, 1)]);
         assert!(
             changes[0].before.as_ref().unwrap().contains("\"v\": 1"),
             "{changes:?}"
         );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_tool_with_many_changes_is_counted_once() {
+    on_each_backend(async |store| {
+        add(&store, "npm:a").await;
+        let declared = |description: &str, hint: bool, resource: &str| {
+            let mut surface = surface(&[("kept", "same")]);
+            for name in ["one", "two"] {
+                surface.members.push(member(
+                    MemberKind::Tool,
+                    &format!(r#"{{"name":"{name}","description":"{description}","annotations":{{"readOnlyHint":{hint}}}}}"#),
+                ));
+            }
+            surface.members.push(member(
+                MemberKind::Resource,
+                &format!(r#"{{"uri":"file:///a","name":"{resource}","title":"{resource}"}}"#),
+            ));
+            surface
+        };
+        record(&store, &look("npm:a", "1.0", declared("a", false, "b"))).await;
+        let mut after = declared("c", true, "d");
+        after.members.push(member(MemberKind::Tool, r#"{"name":"new"}"#));
+        let drift = record(&store, &look("npm:a", "1.1", after)).await.drift.unwrap();
+        let (drift, changes) = store.drift(drift).await.unwrap().unwrap();
+        assert_eq!(changes.len(), 7);
+        assert_eq!(drift.changed, [(MemberKind::Tool, 2), (MemberKind::Resource, 1)]);
     })
     .await;
 }

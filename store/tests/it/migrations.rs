@@ -4,13 +4,15 @@ use mcpindex_store::testing::{TestStore, on_each_database};
 use mcpindex_store::{Location, SchemaState, Store, StoreError};
 use sqlx::{Connection, PgConnection, SqliteConnection};
 
+use crate::fixture::{add, look, record, surface};
+
 async fn check_new_schema(database: TestStore) {
     let store = &database.store;
     assert_eq!(
         store.schema_state().await.unwrap(),
-        SchemaState::Behind { missing: 6 }
+        SchemaState::Behind { missing: 7 }
     );
-    assert_eq!(store.migrate().await.unwrap(), 6);
+    assert_eq!(store.migrate().await.unwrap(), 7);
     assert_eq!(store.schema_state().await.unwrap(), SchemaState::Current);
     assert_eq!(store.migrate().await.unwrap(), 0);
 }
@@ -35,6 +37,49 @@ async fn two_programs_that_start_at_once_migrate_once() {
     assert_eq!(other.schema_state().await.unwrap(), SchemaState::Current);
 }
 
+/// Takes the last migration back and gives what it says of the drifts when it is applied again.
+async fn changed_members_after_migrating_again(database: &TestStore) -> Vec<String> {
+    let drop = "ALTER TABLE drift DROP COLUMN changed";
+    let forget = "DELETE FROM _sqlx_migrations WHERE version = 7";
+    let read = "SELECT changed FROM drift ORDER BY id";
+    match &database.location {
+        Location::Sqlite(path) => {
+            let mut connection = SqliteConnection::connect(path.to_str().unwrap()).await.unwrap();
+            sqlx::query(drop).execute(&mut connection).await.unwrap();
+            sqlx::query(forget).execute(&mut connection).await.unwrap();
+            assert_eq!(database.store.migrate().await.unwrap(), 1);
+            sqlx::query_scalar(read).fetch_all(&mut connection).await.unwrap()
+        }
+        Location::Postgres(url) => {
+            let mut connection = PgConnection::connect(url).await.unwrap();
+            sqlx::query(drop).execute(&mut connection).await.unwrap();
+            sqlx::query(forget).execute(&mut connection).await.unwrap();
+            assert_eq!(database.store.migrate().await.unwrap(), 1);
+            sqlx::query_scalar(read).fetch_all(&mut connection).await.unwrap()
+        }
+    }
+}
+
+#[tokio::test]
+async fn drifts_of_before_are_summed_up_as_new_ones_are() {
+    on_each_database(async |database| {
+        let store = &database.store;
+        add(store, "npm:a").await;
+        for (version, tools) in [
+            ("1.0", vec![("one", "a"), ("two", "a")]),
+            ("1.1", vec![("one", "b"), ("two", "b"), ("three", "b")]),
+            ("1.2", vec![("one", "b"), ("two", "b")]),
+        ] {
+            record(store, &look("npm:a", version, surface(&tools))).await;
+        }
+        assert_eq!(
+            changed_members_after_migrating_again(database).await,
+            ["tool:2", ""]
+        );
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_schema_of_a_newer_program_is_refused() {
     on_each_database(async |database| {
@@ -52,7 +97,7 @@ async fn a_schema_of_a_newer_program_is_refused() {
         }
         assert_eq!(database.store.schema_state().await.unwrap(), SchemaState::Ahead);
         let error = database.store.migrate().await.unwrap_err();
-        assert!(matches!(error, StoreError::NewerSchema { found: 9999, known: 6 }), "{error}");
+        assert!(matches!(error, StoreError::NewerSchema { found: 9999, known: 7 }), "{error}");
     })
     .await;
 }

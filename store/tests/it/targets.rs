@@ -253,3 +253,54 @@ async fn progress_counts_what_is_looked_at_once() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn what_is_off_a_list_is_followed_no_more_and_nothing_else_is_touched() {
+    on_each_backend(async |store| {
+        let of = |source: &str, reference: &str| NewTarget {
+            source: source.to_owned(),
+            ..target(reference)
+        };
+        for target in [
+            of("targets", "npm:a"),
+            of("targets", "npm:b"),
+            of("shell", "npm:c"),
+        ] {
+            store.add_target(&target, START).await.unwrap();
+        }
+        // A version to be looked at once is no following.
+        let once = NewTarget {
+            version: Some("1.0".to_owned()),
+            every: None,
+            ..of("targets", "npm:b")
+        };
+        store.add_target(&once, START).await.unwrap();
+        let claimed = store.claim_targets("one", START, 60, 9).await.unwrap();
+        let (_, lease) = claimed
+            .iter()
+            .find(|(target, _)| target.identity == "npm:b")
+            .unwrap();
+
+        let keep = [("npm:a".to_owned(), None)];
+        assert_eq!(store.keep_targets("targets", &keep).await.unwrap(), ["npm:b"]);
+        assert_eq!(
+            store.keep_targets("targets", &keep).await.unwrap(),
+            [] as [String; 0]
+        );
+        let left: Vec<(String, Option<String>)> = store
+            .targets(None)
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|target| (target.identity, target.version))
+            .collect();
+        let expected = [("npm:a", None), ("npm:c", None), ("npm:b", Some("1.0"))];
+        assert_eq!(
+            left,
+            expected.map(|(identity, version)| (identity.to_owned(), version.map(str::to_owned)))
+        );
+        assert_lost(store.release(*lease, START).await);
+        assert!(store.find_server("npm:b").await.unwrap().is_some());
+    })
+    .await;
+}

@@ -1,0 +1,189 @@
+//! The table of settings, and the nearest name for one that is not in it.
+//!
+//! Invariant: a setting has one row, from which the file and the environment are read; a name that is no setting is answered
+//! with what was likely meant.
+
+use std::path::PathBuf;
+
+use super::Settings;
+use super::values::{listen_address, public_url};
+
+/// The most looks at the same time: each one is a process or a connection.
+const MOST_WORKERS: i64 = 64;
+
+/// One setting.
+pub(super) struct Key {
+    pub(super) section: &'static str,
+    pub(super) name: &'static str,
+    pub(super) variable: &'static str,
+    pub(super) set: Set,
+}
+
+/// What kind of value a setting takes, and where it goes. `Path` values are made absolute to where they were written.
+pub(super) enum Set {
+    Text(fn(&mut Settings, &str) -> Result<(), String>),
+    Number(fn(&mut Settings, i64) -> Result<(), String>),
+    Switch(fn(&mut Settings, bool)),
+    List(fn(&mut Settings, Vec<String>)),
+    Path(fn(&mut Settings, PathBuf)),
+    Database,
+}
+
+/// Every setting of the file, in the order of `default.toml`.
+pub(super) const KEYS: &[Key] = &[
+    Key {
+        section: "server",
+        name: "listen",
+        variable: "MCPINDEX_LISTEN",
+        set: Set::Text(|settings, text| {
+            settings.server.listen = listen_address(text)?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "server",
+        name: "public_url",
+        variable: "MCPINDEX_PUBLIC_URL",
+        set: Set::Text(|settings, text| {
+            settings.server.public_url = Some(public_url(text)?);
+            Ok(())
+        }),
+    },
+    Key {
+        section: "database",
+        name: "url",
+        variable: "MCPINDEX_DATABASE",
+        set: Set::Database,
+    },
+    Key {
+        section: "crawl",
+        name: "every",
+        variable: "MCPINDEX_CRAWL_EVERY",
+        set: Set::Text(|settings, text| {
+            settings.crawl.every = text.parse()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "crawl",
+        name: "workers",
+        variable: "MCPINDEX_CRAWL_WORKERS",
+        set: Set::Number(|settings, number| {
+            settings.crawl.workers = usize::try_from(number)
+                .ok()
+                .filter(|_| (1..=MOST_WORKERS).contains(&number))
+                .ok_or_else(|| format!("expected a number from 1 to {MOST_WORKERS}, not {number}"))?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "crawl",
+        name: "run_packages",
+        variable: "MCPINDEX_CRAWL_RUN_PACKAGES",
+        set: Set::Switch(|settings, on| settings.crawl.run_packages = on),
+    },
+    Key {
+        section: "crawl",
+        name: "allow_networks",
+        variable: "MCPINDEX_CRAWL_ALLOW_NETWORKS",
+        set: Set::List(|settings, networks| settings.crawl.allow_networks = networks),
+    },
+    Key {
+        section: "crawl",
+        name: "allow_http",
+        variable: "MCPINDEX_CRAWL_ALLOW_HTTP",
+        set: Set::Switch(|settings, on| settings.crawl.allow_http = on),
+    },
+    Key {
+        section: "crawl",
+        name: "cache",
+        variable: "MCPINDEX_CRAWL_CACHE",
+        set: Set::Path(|settings, path| settings.crawl.cache = Some(path)),
+    },
+    Key {
+        section: "crawl",
+        name: "targets",
+        variable: "MCPINDEX_CRAWL_TARGETS",
+        set: Set::Path(|settings, path| settings.crawl.targets = Some(path)),
+    },
+];
+
+/// The variables that are read elsewhere (flags of the same meaning, and the tests'), so that none is taken for a misspelt setting.
+const OTHER_VARIABLES: &[&str] = &[
+    "MCPINDEX_CONFIG",
+    "MCPINDEX_DATA",
+    "MCPINDEX_LOG",
+    "MCPINDEX_LOG_FORMAT",
+];
+
+impl Set {
+    pub(super) fn expects(&self) -> &'static str {
+        match self {
+            Set::Text(_) | Set::Path(_) | Set::Database => "a text in quotes",
+            Set::Number(_) => "a number",
+            Set::Switch(_) => "true or false",
+            Set::List(_) => "a list of texts",
+        }
+    }
+}
+
+/// How many letters a name may differ in to be taken for a misspelling.
+const MISSPELT: usize = 2;
+
+pub(super) fn unknown_section(name: &str) -> String {
+    if let Some(key) = KEYS.iter().find(|key| key.name == name) {
+        return format!("`{name}` belongs in [{}]", key.section);
+    }
+    let mut sections: Vec<&str> = KEYS.iter().map(|key| key.section).collect();
+    sections.dedup();
+    match nearest(name, sections.iter().copied()) {
+        Some(near) => format!("unknown section [{name}]; did you mean [{near}]?"),
+        None => format!("unknown section [{name}]; there are [{}]", sections.join("], [")),
+    }
+}
+
+pub(super) fn unknown_key(section: &str, name: &str) -> String {
+    let here = || {
+        KEYS.iter()
+            .filter(|key| key.section == section)
+            .map(|key| key.name)
+    };
+    if let Some(key) = KEYS.iter().find(|key| key.name == name) {
+        return format!("`{name}` belongs in [{}], not in [{section}]", key.section);
+    }
+    match nearest(name, here()) {
+        Some(near) => format!("unknown key `{name}` in [{section}]; did you mean `{near}`?"),
+        None => {
+            let known: Vec<&str> = here().collect();
+            format!(
+                "unknown key `{name}` in [{section}]; known are {}",
+                known.join(", ")
+            )
+        }
+    }
+}
+
+/// Variables of other programs and of tests share the prefix, so only a near miss is refused.
+pub(super) fn refuse_misspelt_variable(name: &str) -> Result<(), String> {
+    let known = || {
+        KEYS.iter()
+            .map(|key| key.variable)
+            .chain(OTHER_VARIABLES.iter().copied())
+    };
+    if known().any(|variable| variable == name) {
+        return Ok(());
+    }
+    match nearest(name, known()) {
+        Some(near) => Err(format!("no such setting; did you mean {near}?")),
+        None => Ok(()),
+    }
+}
+
+/// The known name that `name` was likely meant to be.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= MISSPELT && *distance * 2 < candidate.len())
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}

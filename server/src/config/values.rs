@@ -1,0 +1,148 @@
+//! The values of settings that are more than text: spans of time, addresses, places of databases.
+//!
+//! Invariant: what is refused is named as it was written, with what would be right; a database's password never is.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use mcpindex_store::{Location, LocationError};
+use url::Url;
+
+/// The shortest and the longest time between two looks at a server, in seconds.
+const EVERY_SECONDS: std::ops::RangeInclusive<i64> = 10..=365 * 86_400;
+
+/// A span of time, written as `30m`, `24h`, `1h30m` or `7d`; whole seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Every(i64);
+
+impl Every {
+    /// 24 hours.
+    pub(super) const DAY: Every = Every(86_400);
+
+    /// In seconds.
+    pub fn seconds(self) -> i64 {
+        self.0
+    }
+}
+
+const UNITS: [(char, i64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
+
+impl std::str::FromStr for Every {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Every, String> {
+        let no_time = || format!("`{text}` is no time: write it as 30m, 24h or 7d");
+        let mut seconds: i64 = 0;
+        let mut rest = text;
+        while !rest.is_empty() {
+            let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(no_time)?;
+            let (number, after) = rest.split_at(digits);
+            let number: i64 = number.parse().map_err(|_| no_time())?;
+            let (_, unit) = UNITS
+                .into_iter()
+                .find(|(letter, _)| after.starts_with(*letter))
+                .ok_or_else(no_time)?;
+            seconds = number
+                .checked_mul(unit)
+                .and_then(|more| seconds.checked_add(more))
+                .ok_or_else(no_time)?;
+            rest = &after[1..];
+        }
+        if text.is_empty() {
+            return Err(no_time());
+        }
+        if !EVERY_SECONDS.contains(&seconds) {
+            return Err(format!("`{text}` is out of bounds: from 10s to 365d"));
+        }
+        Ok(Every(seconds))
+    }
+}
+
+impl fmt::Display for Every {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let largest = |(_, unit): &(char, i64)| self.0 % unit == 0;
+        let (letter, unit) = UNITS.into_iter().find(largest).unwrap_or(('s', 1));
+        // A day is written in hours, as people say it.
+        match (letter, self.0 / unit) {
+            ('d', 1) => write!(formatter, "24h"),
+            (letter, count) => write!(formatter, "{count}{letter}"),
+        }
+    }
+}
+
+/// An address to listen on; `localhost` is the IPv4 loopback address.
+pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let numeric = text
+        .strip_prefix("localhost:")
+        .map(|port| format!("127.0.0.1:{port}"));
+    numeric.as_deref().unwrap_or(text).parse().map_err(|_| {
+        format!("`{text}` is no address to listen on: write it as 127.0.0.1:8080 or 0.0.0.0:8080")
+    })
+}
+
+pub(super) fn public_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| format!("`{text}` is no URL: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(format!("`{text}` is no http(s) URL"));
+    }
+    if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
+        return Err(format!(
+            "`{text}` has a path, and the pages are at the root of their host"
+        ));
+    }
+    Ok(url)
+}
+
+/// What `url` names; a relative path starts at `base`.
+pub(super) fn database(text: &str, base: &Path) -> Result<Location, String> {
+    match text.parse() {
+        Ok(Location::Sqlite(path)) => Ok(Location::Sqlite(base.join(path))),
+        Ok(location) => Ok(location),
+        Err(error) => Err(LocationError::to_string(&error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_public_url_names_a_host_and_no_more() {
+        assert!(public_url("https://index.example").is_ok());
+        for wrong in [
+            "index.example",
+            "ftp://index.example",
+            "https://index.example/sub/",
+            "https://index.example/?a",
+        ] {
+            assert!(public_url(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn times_are_read_and_written() {
+        let check = |text: &str, seconds, shown: &str| {
+            let every: Every = text.parse().expect(text);
+            assert_eq!((every.seconds(), every.to_string().as_str()), (seconds, shown));
+        };
+        check("24h", 86_400, "24h");
+        check("7d", 604_800, "7d");
+        check("1h30m", 5_400, "90m");
+        check("45s", 45, "45s");
+        for wrong in [
+            "",
+            "5",
+            "h",
+            "1w",
+            "-1h",
+            "1 h",
+            "9s",
+            "366d",
+            "99999999999999999999d",
+            "9223372036854775807h",
+        ] {
+            assert!(wrong.parse::<Every>().is_err(), "{wrong}");
+        }
+    }
+}
