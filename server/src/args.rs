@@ -133,8 +133,12 @@ Examples:
 A package or a command named here runs on this machine as this user, without a sandbox.
 Exit code 0: every server was looked at. 1: some look failed; it has its line, and is recorded.")]
 pub struct Add {
-    /// npm:NAME[@VERSION], pypi:NAME[@VERSION] or a URL
-    #[arg(value_name = "SERVER", conflicts_with = "list")]
+    /// The server, as a person types it.
+    #[arg(
+        value_name = "SERVER",
+        conflicts_with = "list",
+        help = "npm:NAME[@VERSION], pypi:NAME[@VERSION] or a URL"
+    )]
     pub server: Option<String>,
     /// Arguments for the package's server; without SERVER, the command that starts a server
     #[arg(last = true, value_name = "ARGUMENTS", conflicts_with = "list")]

@@ -373,6 +373,23 @@ fn there_is_one_document_on_every_exit() {
 }
 
 #[test]
+fn a_list_that_could_not_be_determined_is_null_in_the_document() {
+    let lists = ["tools", "prompts", "resources", "resourceTemplates"];
+    let check = |arguments: &[&str], undetermined: &[&str]| {
+        let output = run(&[&["inspect", "--json"], arguments].concat());
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        for list in lists {
+            let is_null = document[list].is_null();
+            assert_eq!(is_null, undetermined.contains(&list), "{list} of {arguments:?}");
+        }
+    };
+    check(&["--", FIXTURE, "plain"], &[]);
+    check(&["--", FIXTURE, "resources-failed"], &["resources"]);
+    check(&["--", FIXTURE, "list-failed"], &lists);
+    check(&[], &lists);
+}
+
+#[test]
 fn mistakes_start_nothing() {
     let mut reports = String::new();
     for arguments in [

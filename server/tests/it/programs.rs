@@ -4,7 +4,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -214,30 +213,9 @@ async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
         .unwrap_or_else(|_| panic!("waited {} s for {what}", LIMIT.as_secs()))
 }
 
-/// The fixture MCP server of the SDK's tests, built when it is not up to date.
+/// The fixture MCP server of the sdk's tests.
 pub(crate) fn fixture() -> &'static Path {
-    static FIXTURE: OnceLock<PathBuf> = OnceLock::new();
-    FIXTURE.get_or_init(|| {
-        let program = Path::new(env!("CARGO_BIN_EXE_mcpindex-server")).with_file_name("fixture-server");
-        let mut build = std::process::Command::new(env!("CARGO"));
-        build.args([
-            "build",
-            "--quiet",
-            "--package",
-            "mcpindex-sdk",
-            "--bin",
-            "fixture-server",
-        ]);
-        if !cfg!(debug_assertions) {
-            build.arg("--release");
-        }
-        let built = build.current_dir(env!("CARGO_MANIFEST_DIR")).status();
-        assert!(
-            built.is_ok_and(|status| status.success()),
-            "the fixture server can't be built"
-        );
-        program
-    })
+    Path::new(env!("CARGO_BIN_EXE_server-fixture-server"))
 }
 
 fn client() -> reqwest::Client {

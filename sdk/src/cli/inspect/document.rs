@@ -4,8 +4,8 @@
 //! make the document one of those texts.
 //!
 //! Invariant: a `definition` is the server's text, only that characters which a terminal obeys may be written as escapes;
-//! no value of a variable or header, nor an
-//! argument that looks like a credential, is in the document.
+//! no value of a variable or header, nor an argument that looks like a credential, is in the document. A list that could
+//! not be determined is `null`, never empty.
 
 use mcpindex::inspect::Inspection;
 use mcpindex::wire::message::members;
@@ -36,10 +36,10 @@ struct Document<'a> {
     env: Vec<&'a str>,
     server: Option<ServerPart<'a>>,
     instructions: Option<InstructionsPart<'a>>,
-    tools: Vec<MemberPart<'a>>,
-    prompts: Vec<MemberPart<'a>>,
-    resources: Vec<MemberPart<'a>>,
-    resource_templates: Vec<MemberPart<'a>>,
+    tools: Option<Vec<MemberPart<'a>>>,
+    prompts: Option<Vec<MemberPart<'a>>>,
+    resources: Option<Vec<MemberPart<'a>>>,
+    resource_templates: Option<Vec<MemberPart<'a>>>,
     missing: Vec<Missing<'a>>,
     warnings: &'a [String],
     server_asked: &'a [String],
@@ -99,7 +99,7 @@ struct Missing<'a> {
 pub(super) fn document(server: &Server, inspection: &Inspection, exit: Exit) -> String {
     let surface = inspection.result.as_ref().ok();
     let failure = inspection.result.as_ref().err();
-    let listed = |kind| surface.map_or_else(Vec::new, |surface| parts(surface, kind));
+    let listed = |kind| surface.and_then(|surface| parts(surface, kind));
     write(&Document {
         schema: SCHEMA,
         status: inspection.outcome().name(),
@@ -154,10 +154,10 @@ pub(super) fn bare(status: &'static str, exit: Exit, reason: &str) -> String {
         env: Vec::new(),
         server: None,
         instructions: None,
-        tools: Vec::new(),
-        prompts: Vec::new(),
-        resources: Vec::new(),
-        resource_templates: Vec::new(),
+        tools: None,
+        prompts: None,
+        resources: None,
+        resource_templates: None,
         missing: vec![Missing {
             what: "everything",
             reason,
@@ -204,8 +204,10 @@ fn without_credentials(given: &[String]) -> Vec<String> {
     }
 }
 
-fn parts(surface: &Surface, kind: MemberKind) -> Vec<MemberPart<'_>> {
-    surface.members_of(kind).map(part).collect()
+/// The members of one kind; `None` where their list failed.
+fn parts(surface: &Surface, kind: MemberKind) -> Option<Vec<MemberPart<'_>>> {
+    let failed = matches!(surface.listing(kind), Listing::Failed { .. });
+    (!failed).then(|| surface.members_of(kind).map(part).collect())
 }
 
 fn part(member: &Member) -> MemberPart<'_> {
