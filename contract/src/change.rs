@@ -70,6 +70,14 @@ impl Treatment {
         }
     }
 
+    /// What strict does about the same kind.
+    pub fn under_strict(self) -> Treatment {
+        match self {
+            Treatment::Report => Treatment::Report,
+            _ => Treatment::Hold,
+        }
+    }
+
     /// One sentence for people.
     pub fn sentence(self) -> &'static str {
         match self {

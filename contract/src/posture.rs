@@ -10,14 +10,15 @@ mod bare;
 mod gains;
 mod hints;
 
-use crate::action::{self, Action, ActionType};
-use crate::capability::{self, Capabilities};
+use crate::action::Action;
+use crate::capability::Capabilities;
 use crate::change::{Change, Treatment};
 use crate::definition::Definition;
 use crate::diff::{added, diff_member, removed};
 use crate::digest::NoDigest;
 use crate::markers::{self, Level, Marker, MarkerClass, Scan};
 use crate::surface::{Member, MemberKind};
+use gains::Classes;
 
 /// The most benign widenings at once that guard lets through: with more, it is another tool than the one approved.
 pub const MAX_WIDENINGS: usize = 32;
@@ -144,6 +145,18 @@ pub struct Verdict {
     pub notes: Vec<Reason>,
 }
 
+impl Verdict {
+    /// The same under monitor: it proceeds, and what it would be held for is noted.
+    pub fn under_monitor(mut self) -> Verdict {
+        self.reasons.append(&mut self.notes);
+        Verdict {
+            decision: Decision::Proceed,
+            reasons: Vec::new(),
+            notes: self.reasons,
+        }
+    }
+}
+
 /// All that is known of one step from a baseline to what is declared now, from which every posture decides.
 #[derive(Debug, Clone)]
 pub struct Examination {
@@ -221,11 +234,12 @@ pub fn examine(before: Option<&Definition>, after: Option<&Definition>) -> Exami
         (None, _) => scan.markers.clone(),
         (Some(_), None) => Vec::new(),
     };
+    let classes = Classes::of(shown);
     let mut examination = Examination {
         presence: presence(before, after),
         changes: Vec::new(),
-        action: action::classify(shown),
-        capabilities: capability::classify(shown),
+        action: classes.action.clone(),
+        capabilities: classes.capabilities.clone(),
         scan,
         introduced,
         holds: Vec::new(),
@@ -244,7 +258,7 @@ pub fn examine(before: Option<&Definition>, after: Option<&Definition>) -> Exami
             examination.holds.push(Reason::coded(TOOL_GONE, ""));
             examination.changes.push(removed(&tool(before)));
         }
-        (Some(before), Some(after)) => examination.compare(before, after),
+        (Some(before), Some(after)) => examination.compare(before, after, &classes),
     }
     let found = marker_reasons(&examination.introduced);
     examination.holds.extend(found);
@@ -258,35 +272,30 @@ impl Examination {
         let mut reasons = self.holds.clone();
         let mut notes = self.notes.clone();
         if posture == Posture::Strict {
-            // Whatever guard only notes is a drift, and so is what it holds.
+            // Whatever guard only notes is a drift all the same.
             reasons.append(&mut notes);
-        }
-        if posture == Posture::Monitor || self.presence == Presence::Nothing {
-            reasons.append(&mut notes);
-            return Verdict {
-                decision: Decision::Proceed,
-                reasons: Vec::new(),
-                notes: reasons,
-            };
         }
         let decision = match self.presence {
             Presence::Unreadable => Decision::Inconclusive,
-            _ if reasons.is_empty() => Decision::Proceed,
-            _ => Decision::Hold,
+            Presence::Nothing | Presence::Readable if reasons.is_empty() => Decision::Proceed,
+            Presence::Nothing | Presence::Readable => Decision::Hold,
         };
-        Verdict {
+        let verdict = Verdict {
             decision,
             reasons,
             notes,
+        };
+        match posture {
+            Posture::Monitor => verdict.under_monitor(),
+            Posture::Guard | Posture::Strict => verdict,
         }
     }
 
-    fn compare(&mut self, before: &Definition, after: &Definition) {
+    fn compare(&mut self, before: &Definition, after: &Definition, classes: &Classes) {
         self.changes = diff_member(&tool(before), &tool(after));
         if self.changes.is_empty() {
             return;
         }
-        let classes = gains::Classes::without_hints(before, after);
         let mut widenings = 0;
         for change in &self.changes {
             let reason = Reason::of(change);
@@ -295,10 +304,11 @@ impl Examination {
                 Treatment::Proceed | Treatment::Report => None,
                 Treatment::ProceedIfBenign => {
                     widenings += 1;
-                    is_dangerous(&self.action)
+                    self.action
+                        .is_drastic()
                         .then(|| Reason::coded(DANGEROUS_WIDENING, &change.pointer))
                 }
-                Treatment::ProceedIfAgreed => (!hints::agrees(change, &classes.after))
+                Treatment::ProceedIfAgreed => (!hints::agrees(change, classes))
                     .then(|| Reason::coded(HINT_NOT_BORNE_OUT, &change.pointer)),
                 Treatment::ProceedIfBare => {
                     let prose = after.member("outputSchema").and_then(bare::prose);
@@ -316,7 +326,7 @@ impl Examination {
         if self.scan.incomplete {
             self.holds.push(Reason::coded(SCAN_INCOMPLETE, ""));
         }
-        self.holds.extend(classes.gains());
+        self.holds.extend(classes.gained_since(&Classes::of(before)));
     }
 }
 
@@ -368,14 +378,6 @@ fn marker_reasons(found: &[Marker]) -> Vec<Reason> {
         }
     }
     reasons
-}
-
-/// Whether more calls of this tool are more than a convenience.
-fn is_dangerous(action: &Action) -> bool {
-    matches!(
-        action.effective,
-        ActionType::Delete | ActionType::Execute | ActionType::Admin | ActionType::Payment
-    )
 }
 
 /// The definition as a member of a listing.

@@ -24,6 +24,5 @@ pub mod progress;
 mod query;
 pub mod router;
 mod state;
-mod text_diff;
 mod when;
 mod words;

@@ -31,6 +31,7 @@ migrations! {
     2 "0002_surfaces",
     3 "0003_observations",
     4 "0004_drifts",
+    5 "0005_witnesses",
 }
 
 /// How far a database's schema is from this program's.

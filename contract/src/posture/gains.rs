@@ -1,75 +1,46 @@
-//! What a definition can do that the baseline could not, by its declaration.
+//! What a definition can do that the baseline could not, by its words and schemas.
 //!
-//! Invariant: hints are left out on both sides, since they have rules of their own; a rule of classification that both
-//! sides meet is never a gain.
+//! Invariant: hints have no part in it, since they have rules of their own; a rule of classification that both sides meet
+//! is never a gain.
 
 use super::{BLAST_RADIUS_GAINED, CAPABILITY_GAINED, Reason};
-use crate::action::{self, Action};
-use crate::canonical::canonical;
+use crate::action::{self, Action, Escalation};
 use crate::capability::{self, Capabilities};
+use crate::declaration::Declaration;
 use crate::definition::Definition;
-use crate::json::Value;
 
-/// What one definition can do, hints aside.
-pub(super) struct Side {
+/// What one definition can do.
+#[derive(Debug, Clone)]
+pub(super) struct Classes {
     pub(super) action: Action,
     pub(super) capabilities: Capabilities,
 }
 
-/// Both sides of a comparison.
-pub(super) struct Classes {
-    pub(super) before: Side,
-    pub(super) after: Side,
-}
-
 impl Classes {
-    pub(super) fn without_hints(before: &Definition, after: &Definition) -> Classes {
+    pub(super) fn of(definition: &Definition) -> Classes {
+        let declaration = Declaration::of(definition);
         Classes {
-            before: Side::without_hints(before),
-            after: Side::without_hints(after),
+            action: action::of(&declaration),
+            capabilities: capability::of(&declaration),
         }
     }
 
-    /// One reason for the classes and one for the blast radius.
-    pub(super) fn gains(&self) -> Vec<Reason> {
+    /// At most one reason for the classes and one for the blast radius.
+    pub(super) fn gained_since(&self, before: &Classes) -> Vec<Reason> {
         let mut gains = Vec::new();
-        let (old, new) = (&self.before.capabilities, &self.after.capabilities);
-        let is_new = |class| !old.classes.iter().any(|known| known.class == class);
-        let gained = new.classes.iter().any(|capability| is_new(capability.class));
-        if gained || new.rank > old.rank || new.destructive && !old.destructive {
+        if !capability::gained(&before.capabilities, &self.capabilities)
+            .classes
+            .is_empty()
+        {
             gains.push(Reason::coded(CAPABILITY_GAINED, ""));
         }
-        let (old, new) = (&self.before.action, &self.after.action);
-        if new.blast > old.blast
-            || new.side_effect > old.side_effect
-            || new.egress > old.egress
-            || new.ceiling > old.ceiling
-            || new.reversibility > old.reversibility
-        {
-            gains.push(Reason::coded(BLAST_RADIUS_GAINED, ""));
+        if let Some(escalation) = action::escalates(&before.action, &self.action) {
+            let pointer = match &escalation {
+                Escalation::WritePayload { pointer } | Escalation::Credential { pointer } => pointer,
+                Escalation::Blast { .. } | Escalation::Action { .. } => "",
+            };
+            gains.push(Reason::coded(BLAST_RADIUS_GAINED, pointer));
         }
         gains
     }
-}
-
-impl Side {
-    fn without_hints(definition: &Definition) -> Side {
-        let stripped = stripped(definition);
-        let definition = stripped.as_ref().unwrap_or(definition);
-        Side {
-            action: action::classify(definition),
-            capabilities: capability::classify(definition),
-        }
-    }
-}
-
-/// The definition without its annotations; `None` where it has none.
-fn stripped(definition: &Definition) -> Option<Definition> {
-    definition.member("annotations")?;
-    let Some(Value::Object(members)) = definition.value() else {
-        return None;
-    };
-    let members = members.iter().filter(|(name, _)| name != "annotations").cloned();
-    let text = canonical(&Value::Object(members.collect()), None).ok()?;
-    Some(Definition::read(&text))
 }

@@ -2,24 +2,24 @@
 //!
 //! Invariant: what is not understood agrees with nothing.
 
-use super::gains::Side;
-use crate::action::{ActionType, Egress, SideEffect};
+use super::gains::Classes;
+use crate::action::{ActionType, Egress};
+use crate::capability::Promise;
 use crate::change::Change;
 
 /// Whether what the tool is seen to do, hints aside, agrees with the hint that this change declares.
-pub(super) fn agrees(change: &Change, side: &Side) -> bool {
-    let action = &side.action;
-    let is_known = action.effective != ActionType::Unknown;
-    let destroys = side.capabilities.destructive
-        || matches!(
-            action.effective,
-            ActionType::Delete | ActionType::Execute | ActionType::Admin | ActionType::Payment
-        );
+pub(super) fn agrees(change: &Change, classes: &Classes) -> bool {
+    let does = classes.action.effective_without_hints;
+    if does == ActionType::Unknown {
+        return false;
+    }
+    let keeps = |promise| classes.capabilities.contradicts(promise).is_none();
     match change.pointer.as_str() {
-        "/annotations/readOnlyHint" => is_known && !destroys && action.side_effect == SideEffect::None,
-        "/annotations/destructiveHint" => is_known && !destroys,
-        "/annotations/openWorldHint" => is_known && action.egress != Egress::External,
-        "/annotations/idempotentHint" => is_known && !destroys && action.effective != ActionType::Send,
+        "/annotations/readOnlyHint" => keeps(Promise::ReadOnly) && !does.changes(),
+        "/annotations/destructiveHint" => keeps(Promise::NotDestructive) && !does.is_drastic(),
+        "/annotations/openWorldHint" => keeps(Promise::ClosedWorld) && classes.action.egress != Egress::External,
+        // A call that is repeated must not be one that was better made once.
+        "/annotations/idempotentHint" => !does.is_drastic() && does != ActionType::Send,
         _ => false,
     }
 }

@@ -8,22 +8,24 @@ use std::collections::HashMap;
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use mcpindex_contract::change::{Change, Subject};
+use mcpindex::text_diff::{MAX_BYTES, Row, changed_lines, compare};
+use mcpindex_contract::change::{Change, Direction, Subject};
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::surface::MemberKind;
-use mcpindex_store::drifts::DriftRecord;
+use mcpindex_store::drifts::{DriftRecord, MAX_EXCERPT};
 
 use super::{DigestView, DriftView, Frame, page};
 use crate::api::drifts::find;
 use crate::app::App;
 use crate::links;
 use crate::problem::Problem;
-use crate::text_diff::{MAX_BYTES, Row, changed_lines, compare};
 use crate::when::{When, when};
 use crate::words::Words;
 
 /// Bytes of text that one page compares and shows in all; what comes after is linked only.
 const MAX_PAGE_TEXT: usize = 1024 * 1024;
+// A text that the store has cut must never be compared: what is left may be equal where the whole is not.
+const _: () = assert!(MAX_BYTES + 16 < MAX_EXCERPT);
 /// How many of a server's newest drifts are looked through for the neighbours of this one.
 const NEIGHBOURS: i64 = 500;
 /// Up to so many things added or removed are unfolded at once.
@@ -66,7 +68,15 @@ struct ChangeView {
     sentence: &'static str,
     safety_relevant: bool,
     pointer: Option<Words>,
+    witness: Option<WitnessView>,
+    rule: Option<String>,
     text: TextView,
+}
+
+/// What proves a change: arguments or a result, as JSON.
+struct WitnessView {
+    says: &'static str,
+    json: Words,
 }
 
 /// What is shown of a change's texts.
@@ -220,6 +230,7 @@ fn signature(changes: &[&Change], rows: &[Option<Vec<Row>>]) -> Option<Signature
 
 fn subject_view(subject: &Subject, change: &Change) -> SubjectView {
     let (kind, name) = match subject {
+        Subject::Server => ("server", Words::name("about itself")),
         Subject::Instructions => ("server", Words::name("instructions")),
         Subject::Member(kind, name) => (kind_word(*kind), Words::label(name)),
     };
@@ -254,13 +265,21 @@ fn change_view(change: &Change, rows: Option<Vec<Row>>) -> ChangeView {
         pointer: Some(&change.pointer)
             .filter(|pointer| !pointer.is_empty())
             .map(|pointer| Words::label(pointer)),
+        witness: change.witness.as_deref().map(|json| WitnessView {
+            says: match change.kind.direction() {
+                Direction::Meaning => "A result that is allowed now and was not before",
+                _ => "A call that was accepted before and is refused now",
+            },
+            json: Words::text(json),
+        }),
+        rule: change.rule.clone(),
         text,
     }
 }
 
 fn row_view(row: Row) -> RowView {
-    let parts = |parts: Vec<crate::text_diff::Part>| {
-        let part = |part: crate::text_diff::Part| PartView {
+    let parts = |parts: Vec<mcpindex::text_diff::Part>| {
+        let part = |part: mcpindex::text_diff::Part| PartView {
             words: Words::text(&part.text),
             changed: part.changed,
         };

@@ -8,9 +8,9 @@ async fn check_new_schema(database: TestStore) {
     let store = &database.store;
     assert_eq!(
         store.schema_state().await.unwrap(),
-        SchemaState::Behind { missing: 4 }
+        SchemaState::Behind { missing: 5 }
     );
-    assert_eq!(store.migrate().await.unwrap(), 4);
+    assert_eq!(store.migrate().await.unwrap(), 5);
     assert_eq!(store.schema_state().await.unwrap(), SchemaState::Current);
     assert_eq!(store.migrate().await.unwrap(), 0);
 }
@@ -52,7 +52,7 @@ async fn a_schema_of_a_newer_program_is_refused() {
         }
         assert_eq!(database.store.schema_state().await.unwrap(), SchemaState::Ahead);
         let error = database.store.migrate().await.unwrap_err();
-        assert!(matches!(error, StoreError::NewerSchema { found: 9999, known: 4 }), "{error}");
+        assert!(matches!(error, StoreError::NewerSchema { found: 9999, known: 5 }), "{error}");
     })
     .await;
 }
