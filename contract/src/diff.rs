@@ -115,7 +115,11 @@ fn readable_text(text: &str) -> String {
     json::read(text).map_or_else(|_| text.to_owned(), |document| readable(&document.value))
 }
 
-fn diff_instructions(before: Option<&Instructions>, after: Option<&Instructions>) -> Option<Change> {
+/// The change of a server's instructions, when there is one.
+pub(crate) fn diff_instructions(
+    before: Option<&Instructions>,
+    after: Option<&Instructions>,
+) -> Option<Change> {
     let kind = match (before, after) {
         (None, None) => return None,
         (None, Some(_)) => ChangeKind::InstructionsAdded,

@@ -14,10 +14,10 @@ use crate::action::Action;
 use crate::capability::Capabilities;
 use crate::change::{Change, Treatment};
 use crate::definition::Definition;
-use crate::diff::{added, diff_member, removed};
+use crate::diff::{added, diff_instructions, diff_member, removed};
 use crate::digest::NoDigest;
 use crate::markers::{self, Level, Marker, MarkerClass, Scan};
-use crate::surface::{Member, MemberKind};
+use crate::surface::{Instructions, Member, MemberKind};
 use gains::Classes;
 
 /// The most benign widenings at once that guard lets through: with more, it is another tool than the one approved.
@@ -221,6 +221,44 @@ pub fn first_sight(definition: &Definition) -> Verdict {
         decision,
         reasons,
         notes,
+    }
+}
+
+/// Decides whether a server's instructions are left in the handshake (proceed) or out of it (hold).
+pub fn judge_instructions(
+    posture: Posture,
+    before: Option<&Instructions>,
+    after: Option<&Instructions>,
+) -> Verdict {
+    let Some(change) = diff_instructions(before, after) else {
+        return proceed();
+    };
+    let scan = |side: Option<&Instructions>| markers::scan_text(side.map_or("", |side| &side.text));
+    let (old, new) = (scan(before), scan(after));
+    let mut reasons = marker_reasons(&markers::introduced(&old, &new));
+    if new.incomplete {
+        reasons.push(Reason::coded(SCAN_INCOMPLETE, ""));
+    }
+    let treatment = match posture {
+        Posture::Monitor | Posture::Guard => change.kind.guard(),
+        Posture::Strict => change.kind.guard().under_strict(),
+    };
+    let mut notes = Vec::new();
+    match treatment {
+        Treatment::Hold => reasons.insert(0, Reason::of(&change)),
+        _ => notes.push(Reason::of(&change)),
+    }
+    let verdict = Verdict {
+        decision: match reasons.is_empty() {
+            true => Decision::Proceed,
+            false => Decision::Hold,
+        },
+        reasons,
+        notes,
+    };
+    match posture {
+        Posture::Monitor => verdict.under_monitor(),
+        Posture::Guard | Posture::Strict => verdict,
     }
 }
 

@@ -109,6 +109,10 @@ impl Comparison<'_> {
         if KNOWN.contains(&name) && !says_something(before) && !says_something(after) {
             return self.add_values(ChangeKind::DefaultStated, &[name], before, after);
         }
+        let anything = Value::Object(Vec::new());
+        // A tool without a schema of its arguments takes any.
+        let (old, new) = (before.unwrap_or(&anything), after.unwrap_or(&anything));
+        let are_schemas = [old, new].iter().all(|side| matches!(side, Value::Object(_) | Value::Bool(_)));
         let kind = match name {
             "description" => match (before.and_then(Value::as_str), after.and_then(Value::as_str)) {
                 (Some(before), Some(after)) if is_numeric_churn(before, after) => {
@@ -117,21 +121,13 @@ impl Comparison<'_> {
                 _ => ChangeKind::DescriptionOnly,
             },
             "title" => title_kind(before, after),
-            "inputSchema" => match (before, after) {
-                (Some(old @ (Value::Object(_) | Value::Bool(_))), Some(new @ (Value::Object(_) | Value::Bool(_)))) => {
-                    return self.input_schema(old, new);
-                }
-                _ => ChangeKind::InputSchemaChanged,
-            },
+            "inputSchema" if are_schemas => return self.input_schema(old, new),
+            "inputSchema" => ChangeKind::InputSchemaChanged,
             "outputSchema" if !says_something(before) && says_something(after) => {
                 ChangeKind::OutputSchemaAdded
             }
-            "outputSchema" => match (before, after) {
-                (Some(old @ (Value::Object(_) | Value::Bool(_))), Some(new @ (Value::Object(_) | Value::Bool(_)))) => {
-                    return self.output_schema(old, new);
-                }
-                _ => ChangeKind::OutputSchemaChanged,
-            },
+            "outputSchema" if are_schemas && says_something(after) => return self.output_schema(old, new),
+            "outputSchema" => ChangeKind::OutputSchemaChanged,
             "annotations" => {
                 let otherwise = ChangeKind::UnknownMemberChanged;
                 return self.inside(name, before, after, otherwise, annotation_kind);
@@ -282,6 +278,7 @@ fn says_something(side: Option<&Value>) -> bool {
     match side {
         None | Some(Value::Null) => false,
         Some(Value::Array(items)) => !items.is_empty(),
+        Some(Value::String(text)) => !text.is_empty(),
         Some(_) => true,
     }
 }

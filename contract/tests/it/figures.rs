@@ -164,7 +164,7 @@ fn golden(text: &str) -> Golden {
     golden
 }
 
-/// The kinds that the published client told, its labels among them.
+/// The kinds that the published client told: its differ, its labels, and what its gate made up where neither had one.
 fn recorded_kinds(line: &Line) -> BTreeSet<String> {
     let kinds: Vec<String> = line
         .get("kinds")
@@ -177,7 +177,12 @@ fn recorded_kinds(line: &Line) -> BTreeSet<String> {
     let labels = labels
         .into_iter()
         .filter_map(|label| Some(label.get("kind")?.as_str()?.to_owned()));
-    kinds.into_iter().chain(labels).collect()
+    let gate: Vec<BTreeMap<String, String>> = line
+        .get("gate_drift")
+        .and_then(|gate| serde_json::from_str(gate.get()).ok())
+        .unwrap_or_default();
+    let gate = gate.into_iter().filter_map(|mut change| change.remove("kind"));
+    kinds.into_iter().chain(labels).chain(gate).collect()
 }
 
 fn drifts(text: &str) -> Drifts {

@@ -2,7 +2,10 @@
 
 use mcpindex_contract::change::{ChangeKind, Treatment};
 use mcpindex_contract::definition::Definition;
-use mcpindex_contract::posture::{CODES, Decision, MAX_WIDENINGS, Posture, Verdict, examine, first_sight, judge};
+use mcpindex_contract::posture::{
+    CODES, Decision, MAX_WIDENINGS, Posture, Verdict, examine, first_sight, judge, judge_instructions,
+};
+use mcpindex_contract::surface::Instructions;
 use proptest::prelude::*;
 
 /// A step from a baseline and what guard does, by reasons: none means that it proceeds.
@@ -376,6 +379,25 @@ fn at_first_sight_a_tool_with_markers_of_a_high_level_is_withheld() {
     assert_eq!(codes(&verdict), ["first-sight-marker"]);
     let plain = first_sight(&Definition::read(r#"{"name":"add","description":"Adds two numbers."}"#));
     assert_eq!((plain.decision, plain.reasons, plain.notes), (Decision::Proceed, vec![], vec![]));
+}
+
+#[test]
+fn instructions_that_changed_are_left_out_of_the_handshake() {
+    let read = |text: Option<&str>| text.and_then(|text| Instructions::read(&format!("{text:?}")));
+    let check = |before: Option<&str>, after: Option<&str>, guard: Decision, strict: Decision| {
+        let (before, after) = (read(before), read(after));
+        let decide = |posture| judge_instructions(posture, before.as_ref(), after.as_ref()).decision;
+        assert_eq!(decide(Posture::Monitor), Decision::Proceed);
+        assert_eq!((decide(Posture::Guard), decide(Posture::Strict)), (guard, strict), "{after:?}");
+    };
+    use Decision::{Hold, Proceed};
+    let old = Some("Search first; there are 120 notes in all.");
+    check(old, old, Proceed, Proceed);
+    check(None, old, Hold, Hold);
+    check(old, Some("Search first; there are 137 notes in all."), Proceed, Hold);
+    check(old, Some("Search last; there are 120 notes in all."), Hold, Hold);
+    // Nothing is left that could be left out.
+    check(old, None, Proceed, Proceed);
 }
 
 /// A tool with so many optional arguments beside its own.

@@ -230,24 +230,24 @@ struct CapabilitiesPart<'a> {
 #[derive(Serialize)]
 struct CapabilityPart<'a> {
     class: &'static str,
-    confidence: &'static str,
+    confidence: String,
     evidence: Vec<EvidencePart<'a>>,
 }
 
 #[derive(Serialize)]
 struct EvidencePart<'a> {
-    source: &'static str,
+    source: String,
     detail: &'a str,
-    confidence: &'static str,
+    confidence: String,
 }
 
 fn evidence_parts(evidence: &[Evidence]) -> Vec<EvidencePart<'_>> {
     evidence
         .iter()
         .map(|one| EvidencePart {
-            source: one.source.name(),
+            source: one.source.to_string(),
             detail: &one.detail,
-            confidence: one.confidence.name(),
+            confidence: one.confidence.to_string(),
         })
         .collect()
 }
@@ -261,7 +261,7 @@ fn capabilities_part(capabilities: &Capabilities) -> CapabilitiesPart<'_> {
             .iter()
             .map(|capability| CapabilityPart {
                 class: capability.class.name(),
-                confidence: capability.confidence.name(),
+                confidence: capability.confidence.to_string(),
                 evidence: evidence_parts(&capability.evidence),
             })
             .collect(),

@@ -237,7 +237,7 @@ fn print_classes(explanation: &Explanation, output: &mut Output) {
     for capability in &capabilities.classes {
         let details: Vec<&str> = capability.evidence.iter().map(|one| one.detail.as_str()).collect();
         let evidence = visible_within(&details.join("; "), LINE);
-        let (class, confidence) = (capability.class.name(), capability.confidence.name());
+        let (class, confidence) = (capability.class.name(), capability.confidence.to_string());
         output.line(Style::Plain, &format!("  {class:12}  {confidence:6}  {evidence}").trim_end().to_owned());
     }
     output.line(
