@@ -20,7 +20,7 @@ pub enum Direction {
     Narrowing,
     /// Text that the model reads, or what comes back, differs.
     Meaning,
-    /// An annotation differs.
+    /// An annotation differs, or only how something is written.
     Hint,
     /// It could not be compared further.
     Opaque,

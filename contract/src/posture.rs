@@ -10,7 +10,7 @@ mod bare;
 mod gains;
 mod hints;
 
-use crate::action::Action;
+use crate::action::{Action, ActionType};
 use crate::capability::Capabilities;
 use crate::change::{Change, Treatment};
 use crate::definition::Definition;
@@ -342,8 +342,7 @@ impl Examination {
                 Treatment::Proceed | Treatment::Report => None,
                 Treatment::ProceedIfBenign => {
                     widenings += 1;
-                    self.action
-                        .is_drastic()
+                    is_drastic(&self.action)
                         .then(|| Reason::coded(DANGEROUS_WIDENING, &change.pointer))
                 }
                 Treatment::ProceedIfAgreed => (!hints::agrees(change, classes))
@@ -416,6 +415,15 @@ fn marker_reasons(found: &[Marker]) -> Vec<Reason> {
         }
     }
     reasons
+}
+
+/// Whether more calls of this tool are more than a convenience. By its words, since many a tool that only changes things
+/// hints that it may destroy; where they say nothing, the hint is all there is.
+fn is_drastic(action: &Action) -> bool {
+    match action.effective_without_hints {
+        ActionType::Unknown => action.is_drastic(),
+        by_words => by_words.is_drastic(),
+    }
 }
 
 /// The definition as a member of a listing.

@@ -4,12 +4,11 @@
 
 use super::{Class, near};
 use crate::action::payment_verb;
-use crate::declaration::{Confidence, Declaration, Evidence, Parameter, Source, Verb, credentials, quoted};
+use crate::declaration::{
+    Confidence, Declaration, Evidence, OBJECT_REACH, Parameter, Source, Verb, credentials, quoted,
+};
 use crate::words::{Sense, Words};
 use Confidence::{High, Low, Medium};
-
-/// How many words after a verb its object is looked for in prose.
-const REACH: usize = 5;
 
 type Findings = Vec<(Class, Evidence)>;
 
@@ -100,9 +99,9 @@ fn secrets(declaration: &Declaration<'_>, findings: &mut Findings) {
         if !reads || (index.saturating_sub(3)..index).any(|before| prose.has(before, Sense::Not)) {
             continue;
         }
-        let object = (index + 1..=index + REACH)
+        let object = (index + 1..=index + OBJECT_REACH)
             .take_while(|next| !prose.begins_sentence(*next))
-            .find(|next| says_secret(prose, *next));
+            .find(|next| says_secret(prose, index, *next));
         if let Some(object) = object {
             let confidence = if in_name.is_some() { High } else { Medium };
             let detail = format!("\"{} … {}\"", prose.text(index), prose.text(object));
@@ -137,8 +136,8 @@ fn names_secret(name: &Words, index: usize) -> bool {
 }
 
 /// Whether a word of prose names a secret; tokens, keys and environments only with what makes them one.
-fn says_secret(prose: &Words, index: usize) -> bool {
-    let after = |sense| index > 0 && prose.has(index - 1, sense);
+fn says_secret(prose: &Words, verb: usize, index: usize) -> bool {
+    let after = |sense| index > verb + 1 && prose.has(index - 1, sense);
     prose.has(index, Sense::Secret)
         || prose.has(index, Sense::Environment)
         || (prose.has(index, Sense::EnvironmentLong) && prose.has(index + 1, Sense::Variable))
@@ -159,15 +158,16 @@ fn runs(declaration: &Declaration<'_>, findings: &mut Findings) {
             Medium
         };
         if verb.source != Source::Description
-            || near(&declaration.description, Sense::Code, verb.index, REACH).is_some()
+            || near(&declaration.description, Sense::Code, verb.index, OBJECT_REACH).is_some()
         {
             add_verb(findings, Class::Exec, confidence, verb);
         }
     }
-    for verb in verbs(declaration, Sense::Admin).filter(|_| name.any(Sense::Process)) {
+    let handles_process = |verb: &&Verb| verb.source == Source::Name && name.any(Sense::Process);
+    for verb in verbs(declaration, Sense::Admin).filter(handles_process) {
         add_verb(findings, Class::Exec, Medium, verb);
     }
-    for verb in verbs(declaration, Sense::Control).filter(|_| name.any(Sense::Process)) {
+    for verb in verbs(declaration, Sense::Control).filter(handles_process) {
         add_verb(findings, Class::Exec, Medium, verb);
     }
     for verb in verbs(declaration, Sense::Install) {
@@ -206,7 +206,11 @@ fn reaches_the_network(declaration: &Declaration<'_>, findings: &mut Findings) {
         add_verb(findings, Class::Net, High, verb);
     }
     let searches = [Sense::Search, Sense::Read, Sense::Transfer, Sense::List];
-    if let Some(web) = declaration.name.find(Sense::Web)
+    let name = &declaration.name;
+    // An API is the thing behind nearly every tool, and so says nothing in a name.
+    let web = (0..name.len())
+        .find(|index| name.has(*index, Sense::Web) && !matches!(name.text(*index), "api" | "rest" | "apis"));
+    if let Some(web) = web.map(|index| name.text(index))
         && declaration
             .verbs
             .iter()
@@ -216,7 +220,7 @@ fn reaches_the_network(declaration: &Declaration<'_>, findings: &mut Findings) {
     }
     let prose = &declaration.description;
     let found = (0..prose.len()).find(|index| {
-        let is_searched = (index.saturating_sub(REACH)..=index + 2).any(|near| {
+        let is_searched = (index.saturating_sub(OBJECT_REACH)..=index + 2).any(|near| {
             near != *index && (prose.has(near, Sense::Search) || prose.has(near, Sense::Transfer))
         });
         let is_online = matches!(prose.text(*index), "web" | "internet" | "online");
@@ -244,6 +248,9 @@ fn uses_databases(declaration: &Declaration<'_>, findings: &mut Findings) {
     for parameter in declaration.statement_parameters() {
         add_parameter(findings, Class::DbWrite, High, parameter);
     }
+    if declaration.statement_parameters().next().is_some() {
+        return;
+    }
     let name = &declaration.name;
     let in_name = name.find(Sense::Database).or_else(|| name.find(Sense::Statement));
     let by_parameter = declaration.parameters.iter().find(|parameter| {
@@ -269,10 +276,12 @@ fn uses_databases(declaration: &Declaration<'_>, findings: &mut Findings) {
 fn writes(declaration: &Declaration<'_>, findings: &mut Findings) {
     let has_place = declaration.parameters.iter().any(Parameter::is_place);
     let has_content = any_parameter(declaration, Sense::Content);
+    // The place that a command runs in is not where something is written.
+    let runs = findings.iter().any(|(class, _)| *class == Class::Exec);
     let all = declaration.verbs.iter();
     for verb in all.filter(|verb| verb.is(Sense::Write) || verb.is(Sense::Update) || verb.is(Sense::Make)) {
         // What is made is only said to be written where a place for it is named.
-        let is_written = verb.is(Sense::Write) || verb.is(Sense::Update) || has_place;
+        let is_written = verb.is(Sense::Write) || verb.is(Sense::Update) || (has_place && !runs);
         if is_written {
             let confidence = if has_place || has_content { High } else { Medium };
             add_verb(findings, Class::FsWrite, confidence, verb);

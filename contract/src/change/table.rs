@@ -64,7 +64,7 @@ macro_rules! vocabulary {
 
 // Kind, name, direction, safety relevant, what guard does, the published name, one sentence.
 // `deep-schema-undiffable` is the published clients' own word for a contract that moved without a finer kind.
-// A rewriting is called a widening, since every call that was valid stays valid.
+// What changes neither calls nor what the model reads (a rewriting, a default written out) is called a hint.
 vocabulary! {
     ToolAdded               "tool-added"                Widening  false Hold            "tool-added" "A tool is there that was not.",
     ToolRemoved             "tool-removed"              Narrowing true  Hold            "tool-removed" "A tool is gone.",
@@ -80,12 +80,12 @@ vocabulary! {
     RemovedRequired         "removed-required"          Widening  false ProceedIfBenign "deep-schema-undiffable" "An argument that every call had to give may be left out now.",
     DefaultChanged          "default-changed"           Meaning   true  Hold            "deep-schema-undiffable" "What an argument is taken to be when it is left out differs.",
     ParamTextChanged        "param-text-changed"        Meaning   false Hold            "deep-schema-undiffable" "Text inside a schema (a description, a title, examples) reads differently.",
-    SchemaRewritten         "schema-rewritten"          Widening  false Proceed         "deep-schema-undiffable" "The schema is written another way and accepts the same.",
+    SchemaRewritten         "schema-rewritten"          Hint      false Proceed         "deep-schema-undiffable" "The schema is written another way and accepts the same.",
     SchemaEmptied           "schema-emptied"            Narrowing true  Hold            "removed-param" "The schema declared arguments and declares none any more.",
     UnionBranchAdded        "union-branch-added"        Widening  false ProceedIfBenign "deep-schema-undiffable" "A union has an alternative more.",
     UnionBranchRemoved      "union-branch-removed"      Narrowing true  Hold            "deep-schema-undiffable" "A union has an alternative less.",
     PatternPropertiesChanged "pattern-properties-changed" Opaque  true  Hold            "deep-schema-undiffable" "What is declared for arguments by a pattern of their names differs.",
-    AdditionalPropertiesChanged "additional-properties-changed" Meaning false Proceed   "deep-schema-undiffable" "Arguments that were never declared are refused now, or no longer.",
+    AdditionalPropertiesChanged "additional-properties-changed" Hint  false Proceed   "deep-schema-undiffable" "Arguments that were never declared are refused now, or no longer.",
     ParamMirroredToHeader   "param-mirrored-to-header"  Meaning   true  Hold            "param-mirrored-to-header" "An argument's value is to be sent in a request header too.",
     DeepSchemaUndiffable    "deep-schema-undiffable"    Opaque    true  Hold            "deep-schema-undiffable" "Schemas differ past the bound to which they are compared.",
     SchemaUndecided         "schema-undecided"          Opaque    true  Hold            "deep-schema-undiffable" "Which calls the schema accepts, compared with before, could not be decided.",

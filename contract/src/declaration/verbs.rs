@@ -38,8 +38,18 @@ const VERBS: Senses = Senses::of(&[
     Sense::Capture,
 ]);
 const READING: Senses = Senses::of(&[Sense::Search, Sense::List, Sense::Read, Sense::Answer]);
-/// What a leading verb must not mean for the last word of a name to be the verb instead.
-const RUNNING: Senses = Senses::of(&[Sense::Execute, Sense::Delete, Sense::Install]);
+/// Verbs whose object a reading word may be: `run_query`, `save_search`.
+const TAKES_A_SEARCH: Senses = Senses::of(&[
+    Sense::Execute,
+    Sense::Delete,
+    Sense::Install,
+    Sense::Control,
+    Sense::Write,
+    Sense::Update,
+]);
+
+/// Verbs that a reading tool must not get away with.
+const WORST: Senses = Senses::of(&[Sense::Delete, Sense::Pay, Sense::Execute, Sense::Send]);
 
 /// A verb that says what the tool does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,12 +102,7 @@ pub(crate) fn verbs_of_name(words: &Words, source: Source, confidence: Confidenc
     let lead = match hits.iter().copied().find(|index| strict(*index)) {
         Some(lead) => lead,
         // `email_list`, `order_query`: the reading word at the end is what is done.
-        None if hits.contains(&last)
-            && words.senses(last).meets(READING)
-            && !words.senses(first).meets(RUNNING) =>
-        {
-            last
-        }
+        None if hits.contains(&last) && is_what_is_done(words, first, last) => last,
         None => first,
     };
     let only_reads = words.senses(lead).meets(READING) && !may_change(words.senses(lead));
@@ -108,6 +113,18 @@ pub(crate) fn verbs_of_name(words: &Words, source: Source, confidence: Confidenc
     verbs
         .map(|index| Verb::at(words, index, source, confidence))
         .collect()
+}
+
+/// Whether the last word of a name of doubtful words is its verb: `email_list`, not `start_search`.
+fn is_what_is_done(words: &Words, first: usize, last: usize) -> bool {
+    let takes_a_list =
+        words
+            .senses(first)
+            .meets(Senses::of(&[Sense::Execute, Sense::Delete, Sense::Install]));
+    if words.has(last, Sense::List) {
+        return !takes_a_list;
+    }
+    words.senses(last).meets(READING) && !words.senses(first).meets(TAKES_A_SEARCH)
 }
 
 fn may_be_verb(words: &Words, index: usize) -> bool {
@@ -153,11 +170,7 @@ pub(super) fn verbs_of_prose(words: &Words) -> Vec<Verb> {
         let end = next.unwrap_or(words.len());
         let lead = (start..end).find(|index| leads(words, start, *index, has_lead));
         if let Some(lead) = lead {
-            let joined = (lead + 1..end).filter(|index| {
-                words.has(index - 1, Sense::And)
-                    && words.senses(*index).meets(VERBS)
-                    && !words.has(*index, Sense::AlsoNoun)
-            });
+            let joined = (lead + 1..end).filter(|index| is_joined(words, lead, *index));
             let said = std::iter::once(lead).chain(joined.filter(|_| !has_lead));
             let said = said.filter(|index| !is_denied(words, start, *index));
             verbs.extend(said.map(|index| Verb::at(words, index, Source::Description, Confidence::Medium)));
@@ -166,6 +179,17 @@ pub(super) fn verbs_of_prose(words: &Words) -> Vec<Verb> {
         start = end;
     }
     verbs
+}
+
+/// Whether a word is a second verb of the sentence that `lead` is the verb of.
+fn is_joined(words: &Words, lead: usize, index: usize) -> bool {
+    let senses = words.senses(index);
+    if !words.has(index - 1, Sense::And) || !senses.meets(VERBS) || senses.has(Sense::AlsoNoun) {
+        return false;
+    }
+    // `Get who can view and edit` does not edit; `get and delete` deletes wherever it stands.
+    let is_alike = index == lead + 2 || senses.has(Sense::Inflected) || may_change(words.senses(lead));
+    is_alike || senses.meets(WORST)
 }
 
 /// Whether a word is the verb of the sentence that begins at `start`.
@@ -191,10 +215,18 @@ fn leads(words: &Words, start: usize, index: usize, has_lead: bool) -> bool {
         let sends = senses.has(Sense::Send)
             && (index..index + LEAD + 2)
                 .any(|near| words.has(near, Sense::Outlet) || words.has(near, Sense::Address));
-        return (is_near && is_third_person) || (index == start && sends);
+        let before = words.text(index.wrapping_sub(1));
+        let is_said_of_it =
+            index > start && matches!(before, "it" | "tool" | "this" | "also" | "then" | "permanently");
+        return (is_near && is_third_person && (index == start || is_said_of_it))
+            || (index == start && sends);
     }
-    let follows_to = index > start && words.text(index - 1) == "to" && !senses.has(Sense::AlsoNoun);
-    !is_advice && is_near && (index == start || is_third_person) || follows_to
+    let leads_in = matches!(words.text(index.saturating_sub(1)), "to" | "will" | "can");
+    let follows_to = index > start && leads_in && !senses.has(Sense::AlsoNoun);
+    // `email (text): …` in a list of arguments is no verb; a short label may stand before the first sentence.
+    let is_first =
+        index == start && (!senses.has(Sense::AlsoNoun) || start < LEAD || senses.has(Sense::Inflected));
+    !is_advice && is_near && (is_first || is_third_person) || follows_to
 }
 
 fn is_denied(words: &Words, start: usize, index: usize) -> bool {

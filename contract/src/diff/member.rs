@@ -3,6 +3,8 @@
 //! Invariant: when the two digests differ some change other than `meta-changed` is given, and what the schema engine
 //! concludes about acceptance is never milder in the changes than in its conclusion.
 
+mod repeated;
+
 use std::collections::BTreeMap;
 
 use super::{meta_text, readable, same, same_meta, sort, subject};
@@ -154,6 +156,7 @@ impl Comparison<'_> {
         for difference in comparison.differences {
             let kind = match difference.kind {
                 ChangeKind::DefaultChanged if states_null(&difference) => ChangeKind::DefaultStated,
+                _ if repeated::is_still_said(&difference, before, after) => ChangeKind::SchemaRewritten,
                 kind => kind,
             };
             self.schema_change(kind, "inputSchema", difference);
@@ -170,17 +173,19 @@ impl Comparison<'_> {
             Acceptance::Narrower | Acceptance::Incomparable => ChangeKind::OutputSchemaChanged,
             Acceptance::Undecidable => ChangeKind::SchemaUndecided,
         };
+        let promises_more = matches!(comparison.acceptance, Acceptance::Wider);
         let first = self.changes.len();
         for difference in comparison.differences {
             let kind = match difference.kind {
-                ChangeKind::SchemaRewritten | ChangeKind::AdditionalPropertiesChanged => difference.kind,
-                // What results are by default is nothing that a caller relies on.
                 ChangeKind::DefaultChanged if states_null(&difference) => ChangeKind::DefaultStated,
-                kind => match kind.direction() {
-                    Direction::Widening => ChangeKind::OutputSchemaNarrowed,
-                    Direction::Narrowing => ChangeKind::OutputSchemaChanged,
-                    Direction::Meaning | Direction::Hint | Direction::Opaque => kind,
-                },
+                _ if repeated::is_still_said(&difference, before, after) => ChangeKind::SchemaRewritten,
+                // What was left open in a part is settled for the whole.
+                ChangeKind::OutputSchemaChanged | ChangeKind::SchemaUndecided | ChangeKind::DeepSchemaUndiffable
+                    if promises_more =>
+                {
+                    ChangeKind::OutputSchemaNarrowed
+                }
+                kind => kind,
             };
             self.schema_change(kind, "outputSchema", difference);
         }

@@ -20,7 +20,7 @@ pub(super) const ROWS: &[Row] = &[
     (
         Delete,
         "en",
-        "delete del remove rm rmdir erase destroy purge wipe truncate prune drop unlink uninstall clear flush expunge shred reset revoke force discard overwrite unprotect",
+        "delete del remove rm rmdir erase destroy purge wipe truncate prune drop unlink uninstall clear flush expunge shred reset revoke force discard overwrite",
     ),
     (Delete, "zh", "删除 刪除 移除 清空 清除 销毁 銷毀 卸载 卸載 抹除"),
     (Delete, "ja", "削除 消去 破棄 除去 初期化"),
@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
     (
         Pay,
         "en",
-        "pay charge refund payout purchase buy checkout withdraw debit credit disburse reimburse remit settle wire donate bill",
+        "pay charge refund payout purchase buy withdraw debit credit disburse reimburse remit settle wire donate bill",
     ),
     (Pay, "zh", "支付 付款 退款 转账 轉帳 收费 收費 扣款 购买 購買"),
     (Pay, "ja", "支払 支払い 返金 送金 課金 購入"),
@@ -121,7 +121,7 @@ pub(super) const ROWS: &[Row] = &[
     (
         Write,
         "en",
-        "write create add insert put save append store mkdir touch upload import register fork clone copy duplicate push commit new make build submit place upsert xadd sadd zadd hset rpush lpush",
+        "write create add insert put save append store mkdir touch upload import register fork clone copy duplicate push commit new make submit upsert xadd sadd zadd hset rpush lpush",
     ),
     (
         Write,
@@ -156,7 +156,7 @@ pub(super) const ROWS: &[Row] = &[
     (
         Update,
         "en",
-        "update edit modify change set patch replace rename move merge unmerge assign unassign link unlink apply configure adjust transform sort reorder archive restore close reopen cancel approve reject resolve transition tag untag label vote complete finalize mark confirm customize protect sync checkout stage undo redo revert expire convert transfer",
+        "update edit modify change set patch replace rename move merge unmerge assign unassign link unlink apply configure adjust transform sort reorder archive restore close reopen cancel approve reject resolve transition tag untag label vote complete finalize mark confirm customize protect unprotect format reindex rebuild sync checkout stage undo redo revert expire transfer",
     ),
     (
         Update,
@@ -187,7 +187,7 @@ pub(super) const ROWS: &[Row] = &[
     (
         Make,
         "en",
-        "generate render draw export produce compose convert print plot compress zip gzip protect save",
+        "generate render draw export produce compose convert print plot compress zip gzip build save",
     ),
     (Make, "zh", "生成 导出 導出 转换 轉換 绘制"),
     (Make, "ja", "生成 変換 出力 描画"),
@@ -202,7 +202,7 @@ pub(super) const ROWS: &[Row] = &[
     (
         Interact,
         "en",
-        "click hover fill press drag tap scroll type select choose submit check uncheck focus resize",
+        "click hover fill press drag tap scroll type select choose submit uncheck go focus resize",
     ),
     (Search, "en", "search find lookup query grep filter locate match"),
     (Search, "zh", "搜索 搜尋 查找 查询 查詢 检索"),
@@ -256,7 +256,7 @@ pub(super) const ROWS: &[Row] = &[
     (
         Answer,
         "en",
-        "check verify validate analyze analyse compare diff count calculate compute estimate explain summarize summarise translate test preview resolve suggest recommend rank detect extract parse aggregate trace scan diagnose help list ask think geocode echo",
+        "check verify validate analyze analyse compare diff count calculate compute estimate explain summarize summarise translate test preview resolve suggest recommend rank detect extract parse aggregate trace scan diagnose help list ask think geocode echo wait lint expand research sample simulate demonstrate reason",
     ),
     (
         Answer,
@@ -303,7 +303,7 @@ pub(super) const ROWS: &[Row] = &[
     (
         AlsoNoun,
         "en",
-        "post email mail sms tweet message dm share charge credit debit bill wire purchase checkout refund payout run shell bash terminal set patch list query search filter match view index tree dir open head tail access load help test trace scan rank count diff check preview watch order transfer release reset force close change update link tag label vote mark stage commit push pull fork copy build store touch import export upload download request webhook http https record capture screenshot block schedule trigger lock start stop show print plot type select press tap scroll fill focus drag head match sort archive complete display return dump grab paste new protect scale submit reply forward put browse batch clone register save zip gzip issue place",
+        "post email mail sms tweet message dm share charge credit debit bill wire purchase checkout refund payout eval run shell bash terminal set patch list query search filter match view index tree dir open head tail access load help test trace scan rank count diff check preview watch order transfer release reset force close change update link tag label vote mark stage commit push pull fork copy build store touch import export upload download request webhook http https record capture screenshot block schedule trigger lock start stop show print plot type select press tap scroll fill focus drag head match sort archive complete display return dump grab paste new protect scale submit reply forward put browse batch clone register save zip gzip issue format wait research sample reason",
     ),
     // Joining and denying.
     (And, "en", "and or then plus also"),
@@ -426,7 +426,7 @@ pub(super) const ROWS: &[Row] = &[
     (
         Billing,
         "en",
-        "payment refund payout charge withdrawal deposit purchase billing invoice subscription wallet checkout coupon dispute escrow balance bank order",
+        "payment refund payout charge withdrawal deposit purchase billing invoice subscription wallet coupon dispute escrow balance bank order",
     ),
     (Amount, "en", "amount price currency"),
     (
@@ -453,7 +453,7 @@ pub(super) const ROWS: &[Row] = &[
     (
         Infra,
         "en",
-        "cluster container instance server node vm dns infrastructure infra namespace pod service deployment machine network volume firewall",
+        "cluster container instance server vm dns infrastructure infra namespace pod service deployment machine network volume firewall",
     ),
     (
         Fact,
@@ -465,6 +465,6 @@ pub(super) const ROWS: &[Row] = &[
     (
         Choice,
         "en",
-        "action operation op command method mode verb function task subcommand",
+        "action operation op command method mode verb function subcommand",
     ),
 ];

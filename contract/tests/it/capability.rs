@@ -130,11 +130,17 @@ fn names_parameters_and_prose_each_show_a_class() {
     check("charge_card", "", json!({}), "payment:high");
     check("getWallet", "", json!({}), "unknown:low");
     check("query", "", json!({"sql": text()}), "db.write:high");
+    check(
+        "find",
+        "Run a find query against a database.",
+        json!({"database": text()}),
+        "db.read:medium",
+    );
     check("list_databases", "", json!({}), "db.read:medium");
     check("get_clipboard", "", json!({}), "clipboard:high");
     check("take_screenshot", "", json!({}), "screen:high");
     check("browser_screenshot", "", json!({}), "browser:high");
-    check("spawn_agent", "", json!({}), "agent-spawn:high exec:medium");
+    check("spawn_agent", "", json!({}), "exec:medium agent-spawn:high");
     check("grant_role", "", json!({}), "privilege:high");
     check("删除文件", "", json!({}), "fs.delete:high");
     check("oku", "Dosyayı okur.", file(), "fs.read:high");
@@ -164,7 +170,7 @@ fn a_working_directory_does_not_make_a_command_read_files() {
         "build_thing",
         "",
         json!({"command": text(), "directory": text()}),
-        "exec:high fs.write:high",
+        "exec:high",
     );
     check(
         "sneaky",
@@ -195,6 +201,14 @@ fn a_harder_hint_raises() {
     );
     assert_eq!(summary(&found), "fs.delete:high net:low fs.write:low");
     assert!(found.destructive);
+}
+
+#[test]
+fn one_branch_of_free_text_opens_a_list() {
+    let closed = json!({"anyOf": [{"enum": ["a"]}, {"type": "null"}]});
+    check("x", "", json!({"command": closed}), "unknown:low");
+    let open = json!({"anyOf": [{"enum": ["a"]}, {"type": "string"}]});
+    check("x", "", json!({"command": open}), "exec:high");
 }
 
 #[test]
@@ -316,9 +330,9 @@ fn hostile_schemas_end_in_bounded_work() {
     let found = of(&json!({"name": "x", "inputSchema": deep}));
     assert_eq!((found.rank, found.warnings.len()), (Class::Unknown, 1));
 
-    // Each definition refers twice to the next: 2^40 ways through, 41 schemas.
+    // Each definition refers twice to the next: 2^25 ways through, 26 definitions.
     let mut defs = serde_json::Map::new();
-    for level in 0..40 {
+    for level in 0..25 {
         let next = json!({"$ref": format!("#/$defs/d{}", level + 1)});
         defs.insert(
             format!("d{level}"),
@@ -326,7 +340,7 @@ fn hostile_schemas_end_in_bounded_work() {
         );
     }
     defs.insert(
-        "d40".to_owned(),
+        "d25".to_owned(),
         json!({"properties": {"command": {"type": "string"}}}),
     );
     let found = of(
@@ -335,10 +349,25 @@ fn hostile_schemas_end_in_bounded_work() {
     assert_eq!(found.rank, Class::Exec);
     assert!(found.warnings.is_empty(), "{:?}", found.warnings);
 
-    let wide: serde_json::Map<String, Value> = (0..30_000)
+    let wide: serde_json::Map<String, Value> = (0..300_000)
         .map(|index| (format!("a{index}"), json!({})))
         .collect();
     let found = of(&json!({"name": "x", "inputSchema": {"properties": wide}}));
+    assert_eq!(found.warnings.len(), 1);
+
+    // Ten thousand parameters that share one list of ten thousand choices, and one name of a megabyte with as many below.
+    let shared: serde_json::Map<String, Value> = (0..10_000)
+        .map(|index| (format!("action{index}_mode"), json!({"$ref": "#/$defs/a"})))
+        .collect();
+    let choices: Vec<String> = (0..10_000).map(|index| format!("delete_{index}")).collect();
+    let found =
+        of(&json!({"name": "x", "inputSchema": {"properties": shared, "$defs": {"a": {"enum": choices}}}}));
+    assert_eq!((found.rank, found.warnings.len()), (Class::FsDelete, 1));
+    let below: serde_json::Map<String, Value> = (0..10_000)
+        .map(|index| (format!("a{index}"), json!({})))
+        .collect();
+    let long = json!({"a".repeat(1_000_000): {"properties": below}});
+    let found = of(&json!({"name": "x", "inputSchema": {"properties": long}}));
     assert_eq!(found.warnings.len(), 1);
 
     let found = of(&json!({"name": "x", "description": "word ".repeat(30_000)}));
@@ -511,6 +540,19 @@ fn captured_tools_are_classified() {
                 found.warnings,
             )
             .unwrap();
+            let evidence: Vec<String> = action.evidence.iter().map(ToString::to_string).collect();
+            let reasons: Vec<String> = found
+                .classes
+                .iter()
+                .map(|one| {
+                    one.evidence
+                        .iter()
+                        .map(ToString::to_string)
+                        .collect::<Vec<_>>()
+                        .join("; ")
+                })
+                .collect();
+            writeln!(out, "    {}\n    {}", evidence.join("; "), reasons.join("; ")).unwrap();
         }
     }
     writeln!(
