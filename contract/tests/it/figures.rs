@@ -5,7 +5,7 @@
 //!
 //! Invariant: nothing here is measured by a rule of its own; every decision is the library's.
 
-use mcpindex_contract::change::{Change, ChangeKind};
+use mcpindex_contract::change::{Change, ChangeKind, Direction};
 use mcpindex_contract::contract_hash::contract_hash;
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::markers::{Level, scan_definition};
@@ -48,7 +48,35 @@ pub(crate) struct KindDifference {
 impl KindDifference {
     /// Why the two differ, where a general rule says so.
     pub(crate) fn explanation(&self) -> Option<&'static str> {
-        None
+        let has = |kind: ChangeKind| self.ours.contains(&kind);
+        let recorded = |name: &str| self.recorded.contains(name);
+        let goes = |direction| self.ours.iter().all(|kind| kind.direction() == direction);
+        let published: BTreeSet<String> = self.ours.iter().map(|kind| kind.published().to_owned()).collect();
+        Some(if has(ChangeKind::UndigestableChanged) {
+            "it reads what two readers take differently; we don't"
+        } else if self.ours.is_empty() {
+            "the two are the same to RFC 8785"
+        } else if self.recorded.is_empty() {
+            "it has no kind for what its hash leaves out or takes as nothing"
+        } else if goes(Direction::Hint) && recorded("annotation-flip-to-destructive") {
+            "a hint stated at its default is no flip"
+        } else if self.recorded.is_subset(&published) {
+            "it names one change of an argument, and a description only where nothing else changed; we name all"
+        } else if recorded("deep-schema-undiffable") {
+            "we compare what it can't"
+        } else if recorded("description-numeric") && has(ChangeKind::DescriptionOnly) {
+            "a price, or too large a share of digits, is no churn"
+        } else if has(ChangeKind::SchemaUndecided) {
+            "we claim a narrowing only when we can show a call that is lost"
+        } else if goes(Direction::Widening) {
+            "it compares types as words; no call is lost"
+        } else if goes(Direction::Narrowing) && has(ChangeKind::ConstraintNarrowed) {
+            "inside a union we name what refuses the call"
+        } else if recorded("output-schema-changed") && has(ChangeKind::ParamTextChanged) {
+            "a text inside an output schema is a text"
+        } else {
+            return None;
+        })
     }
 }
 
