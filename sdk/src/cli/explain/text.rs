@@ -5,6 +5,7 @@
 
 use mcpindex::text_diff::{Part, Row, compare};
 use mcpindex::visible::visible_within;
+use mcpindex_contract::capability::{Capability, Class};
 use mcpindex_contract::change::{Change, ChangeKind, Direction};
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::digest::Digest;
@@ -191,7 +192,11 @@ fn print_reasons(explanation: &Explanation, output: &mut Output) {
         return;
     }
     output.line(Style::Plain, "");
-    output.line(Style::Strong, "held under guard also, since");
+    let heading = match explanation.examination.changes.is_empty() {
+        true => "held under guard, since",
+        false => "held under guard also, since",
+    };
+    output.line(Style::Strong, heading);
     for reason in reasons.iter().take(MAX_ITEMS) {
         let pointer = visible_within(&reason.pointer, LINE);
         output.line(Style::Plain, &format!("  {}  {pointer}", reason.code).trim_end().to_owned());
@@ -231,10 +236,11 @@ fn print_classes(explanation: &Explanation, output: &mut Output) {
     let capabilities = &explanation.examination.capabilities;
     output.line(Style::Plain, "");
     output.line(Style::Strong, "what it can do, by its declaration");
-    if capabilities.classes.is_empty() {
+    let known = |capability: &&Capability| capability.class != Class::Unknown;
+    if !capabilities.classes.iter().any(|capability| known(&capability)) {
         output.line(Style::Plain, "  unknown: nothing in it says");
     }
-    for capability in &capabilities.classes {
+    for capability in capabilities.classes.iter().filter(known) {
         let details: Vec<&str> = capability.evidence.iter().map(|one| one.detail.as_str()).collect();
         let evidence = visible_within(&details.join("; "), LINE);
         let (class, confidence) = (capability.class.name(), capability.confidence.to_string());
