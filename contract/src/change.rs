@@ -4,6 +4,10 @@
 //! Invariant: a kind's name never changes its meaning, and a name of the published clients' vocabulary keeps
 //! their meaning and their "safety relevant"; every kind here is one that [`crate::diff`] gives.
 
+mod table;
+
+pub use table::ChangeKind;
+
 use crate::digest::Digest;
 use crate::surface::MemberKind;
 
@@ -16,7 +20,7 @@ pub enum Direction {
     Narrowing,
     /// Text that the model reads, or what comes back, differs.
     Meaning,
-    /// An annotation differs.
+    /// An annotation differs, or only how something is written.
     Hint,
     /// It could not be compared further.
     Opaque,
@@ -35,98 +39,82 @@ impl Direction {
     }
 }
 
-/// Makes the enum and its table from the same rows, so that no kind can lack a column.
-macro_rules! vocabulary {
-    ($($kind:ident $name:literal $direction:ident $safety_relevant:literal $sentence:literal,)*) => {
-        /// What kind of change it is.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum ChangeKind {
-            $(#[doc = $sentence] $kind,)*
-        }
-
-        const ALL: &[ChangeKind] = &[$(ChangeKind::$kind),*];
-
-        impl ChangeKind {
-            /// The kind's name, as in databases, APIs and telemetry: `tool-added`, …
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(ChangeKind::$kind => $name,)*
-                }
-            }
-
-            /// What it does to calls.
-            pub fn direction(self) -> Direction {
-                match self {
-                    $(ChangeKind::$kind => Direction::$direction,)*
-                }
-            }
-
-            /// Whether it counts as safety relevant, in the published clients' sense: a caller may break or
-            /// be misled. A kind that is not may still be held.
-            pub fn safety_relevant(self) -> bool {
-                match self {
-                    $(ChangeKind::$kind => $safety_relevant,)*
-                }
-            }
-
-            /// One sentence for people.
-            pub fn sentence(self) -> &'static str {
-                match self {
-                    $(ChangeKind::$kind => $sentence,)*
-                }
-            }
-        }
-    };
+/// What guard does about a kind of change. Strict holds whatever guard decides about, and monitor holds nothing;
+/// a marker, a request for context or a capability that the change brings is held under guard whatever this says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Treatment {
+    /// Held until a person approves it.
+    Hold,
+    /// Proceeds with a note.
+    Proceed,
+    /// Proceeds unless it is more than a harmless widening.
+    ProceedIfBenign,
+    /// Proceeds when our own classes agree with the hint.
+    ProceedIfAgreed,
+    /// Proceeds when it brings names and types only.
+    ProceedIfBare,
+    /// Reported in every posture, strict too: no tool's contract.
+    Report,
 }
 
-// Kind, name, direction, safety relevant, one sentence. `description-changed` follows `description-only`, which the
-// published clients count as not safety relevant. `annotation-hint-changed` covers what they split off as
-// `annotation-flip-to-destructive`, so it carries that kind's flag.
-vocabulary! {
-    ToolAdded               "tool-added"                Widening  false "A tool is there that was not.",
-    ToolRemoved             "tool-removed"              Narrowing true  "A tool is gone.",
-    PromptAdded             "prompt-added"              Widening  false "A prompt is there that was not.",
-    PromptRemoved           "prompt-removed"            Narrowing false "A prompt is gone.",
-    ResourceAdded           "resource-added"            Widening  false "A resource is there that was not.",
-    ResourceRemoved         "resource-removed"          Narrowing false "A resource is gone.",
-    ResourceTemplateAdded   "resource-template-added"   Widening  false "A resource template is there that was not.",
-    ResourceTemplateRemoved "resource-template-removed" Narrowing false "A resource template is gone.",
-    InstructionsAdded       "instructions-added"        Meaning   true  "The server gives instructions to the model, where it gave none.",
-    InstructionsRemoved     "instructions-removed"      Meaning   false "The server gives no instructions to the model any more.",
-    InstructionsChanged     "instructions-changed"      Meaning   true  "The server's instructions to the model read differently.",
-    DescriptionOnly         "description-only"          Meaning   false "The tool's description reads differently, and nothing else about it changed.",
-    DescriptionChanged      "description-changed"       Meaning   false "The tool's description reads differently, and more about it changed.",
-    TitleChanged            "title-changed"             Meaning   false "The title that people see reads differently.",
-    InputSchemaChanged      "input-schema-changed"      Opaque    true  "The schema of the tool's arguments differs; which calls it accepts was not compared.",
-    OutputSchemaAdded       "output-schema-added"       Meaning   false "The tool declares the shape of its result, where it declared none.",
-    OutputSchemaChanged     "output-schema-changed"     Meaning   true  "The declared shape of the tool's result differs, or is declared no more.",
-    AnnotationHintChanged   "annotation-hint-changed"   Hint      true  "A hint about what the tool does (reads only, destroys, repeats, reaches out) says something else.",
-    ExecutionChanged        "execution-changed"         Opaque    true  "How the tool asks to be run differs.",
-    IconsChanged            "icons-changed"             Hint      false "The icons that people see differ.",
-    UnknownMemberChanged    "unknown-member-changed"    Opaque    true  "A member that the protocol does not define here differs.",
-    PromptChanged           "prompt-changed"            Opaque    true  "A prompt is declared differently.",
-    ResourceChanged         "resource-changed"          Opaque    true  "A resource is declared differently.",
-    ResourceTemplateChanged "resource-template-changed" Opaque    true  "A resource template is declared differently.",
-    MetaChanged             "meta-changed"              Opaque    false "The `_meta` beside the definition differs.",
-    DefaultStated           "default-stated"            Hint      false "What the protocol takes by default is now written out, or no longer; it means the same.",
-    UndigestableChanged     "undigestable-changed"      Opaque    true  "The definition differs, and at least one of the two can't be read without doubt.",
-}
-
-impl ChangeKind {
-    /// The kind of this name.
-    pub fn from_name(name: &str) -> Option<ChangeKind> {
-        ALL.iter().copied().find(|kind| kind.name() == name)
+impl Treatment {
+    /// `hold`, `proceed`, `proceed-if-benign`, `proceed-if-agreed`, `proceed-if-bare` or `report`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Treatment::Hold => "hold",
+            Treatment::Proceed => "proceed",
+            Treatment::ProceedIfBenign => "proceed-if-benign",
+            Treatment::ProceedIfAgreed => "proceed-if-agreed",
+            Treatment::ProceedIfBare => "proceed-if-bare",
+            Treatment::Report => "report",
+        }
     }
 
-    /// Every kind, in the table's order.
-    pub fn all() -> &'static [ChangeKind] {
-        ALL
+    /// What strict does about the same kind.
+    pub fn under_strict(self) -> Treatment {
+        match self {
+            Treatment::Report => Treatment::Report,
+            _ => Treatment::Hold,
+        }
+    }
+
+    /// One sentence for people.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Treatment::Hold => "Held until a person approves it.",
+            Treatment::Proceed => "Proceeds, with a note.",
+            Treatment::ProceedIfBenign => {
+                "Proceeds, with a note; held for a tool that deletes, executes, administers or pays, and where very \
+                 many names are new at once."
+            }
+            Treatment::ProceedIfAgreed => {
+                "Proceeds, with a note, when what the tool is seen to do agrees with the hint; held otherwise."
+            }
+            Treatment::ProceedIfBare => {
+                "Proceeds, with a note, when it brings names and types only; held when it brings prose."
+            }
+            Treatment::Report => "Reported, and nothing is held: it is no part of a tool's contract.",
+        }
+    }
+
+    /// Every treatment, in the order shown.
+    pub fn all() -> &'static [Treatment] {
+        &[
+            Treatment::Hold,
+            Treatment::Proceed,
+            Treatment::ProceedIfBenign,
+            Treatment::ProceedIfAgreed,
+            Treatment::ProceedIfBare,
+            Treatment::Report,
+        ]
     }
 }
 
 /// What a change is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
+    /// What the server says of itself: its info, its capabilities, the protocol version.
+    Server,
     /// The server's instructions.
     Instructions,
     /// One declared thing, by kind and name.
@@ -150,4 +138,9 @@ pub struct Change {
     pub before_digest: Option<Digest>,
     /// The digest of the definition (or instructions) after.
     pub after_digest: Option<Digest>,
+    /// For a narrowing: arguments, as compact JSON, that were accepted before and are refused now. For a changed
+    /// output schema: a result that was not allowed before and is now.
+    pub witness: Option<String>,
+    /// The rule that decided, where there is no witness.
+    pub rule: Option<String>,
 }

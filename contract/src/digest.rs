@@ -62,6 +62,16 @@ impl NoDigest {
             NoDigest::NotJson => "not-json",
         }
     }
+
+    /// RFC 6901 pointer of what is in doubt; empty where it is the whole.
+    pub fn pointer(&self) -> &str {
+        match self {
+            NoDigest::DuplicateMember { pointer }
+            | NoDigest::LoneSurrogate { pointer }
+            | NoDigest::NumberOutOfRange { pointer } => pointer,
+            NoDigest::TooDeep | NoDigest::NotAnObject | NoDigest::NotJson => "",
+        }
+    }
 }
 
 impl Digest {

@@ -7,7 +7,9 @@
 
 mod desk_client;
 mod exit;
+mod explain;
 mod inspect;
+mod kinds;
 mod launch_line;
 mod output;
 
@@ -30,6 +32,10 @@ struct Arguments {
 enum Command {
     /// Says what a server declares: its tools, prompts and resources, each with its digest
     Inspect(inspect::InspectArguments),
+    /// Says what a change of a tool means, and what a gate would do about it
+    Explain(explain::ExplainArguments),
+    /// Lists the kinds of change, each with what a gate does about it
+    Kinds(kinds::KindsArguments),
 }
 
 /// Runs the command that the arguments name.
@@ -39,7 +45,11 @@ pub(crate) fn run() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) if error.use_stderr() => {
             if asks_for_json() {
-                inspect::print_usage_error(&mut output, &error.kind().to_string());
+                let mistake = error.kind().to_string();
+                match std::env::args().nth(1).as_deref() {
+                    Some("explain") => explain::print_usage_error(&mut output, &mistake),
+                    _ => inspect::print_usage_error(&mut output, &mistake),
+                }
             }
             output.usage(&error.render());
             return Exit::Usage.into();
@@ -51,6 +61,8 @@ pub(crate) fn run() -> ExitCode {
     };
     match arguments.command {
         Command::Inspect(arguments) => inspect::run(arguments, &mut output).into(),
+        Command::Explain(arguments) => explain::run(&arguments, &mut output).into(),
+        Command::Kinds(arguments) => kinds::run(&arguments, &mut output).into(),
     }
 }
 

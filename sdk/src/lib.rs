@@ -8,5 +8,6 @@
 
 pub mod clock;
 pub mod inspect;
+pub mod text_diff;
 pub mod visible;
 pub mod wire;

@@ -25,6 +25,5 @@ mod query;
 pub mod router;
 mod state;
 mod summary;
-mod text_diff;
 mod when;
 mod words;

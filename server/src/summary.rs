@@ -72,6 +72,7 @@ fn instructions(count: &impl Fn(ChangeKind) -> i64) -> Option<String> {
         (ChangeKind::InstructionsAdded, "added"),
         (ChangeKind::InstructionsRemoved, "removed"),
         (ChangeKind::InstructionsChanged, "changed"),
+        (ChangeKind::InstructionsNumeric, "changed in numbers"),
     ]
     .into_iter()
     .find_map(happened)
@@ -84,14 +85,14 @@ fn ways(kinds: &[(String, i64)]) -> Option<String> {
         .filter_map(|(name, _)| ChangeKind::from_name(name))
         .collect();
     kinds.sort_by_key(|kind| !kind.safety_relevant());
-    if kinds
-        .iter()
-        .any(|kind| *kind != ChangeKind::DefaultStated && way(*kind).is_some())
-    {
+    let means_the_same = |kind: &ChangeKind| {
+        matches!(kind, ChangeKind::DefaultStated | ChangeKind::SchemaRewritten)
+    };
+    if kinds.iter().any(|kind| !means_the_same(kind) && way(*kind).is_some()) {
         // Next to a change, what means the same is not worth a word.
-        kinds.retain(|kind| *kind != ChangeKind::DefaultStated);
+        kinds.retain(|kind| !means_the_same(kind));
     }
-    let mut words: Vec<String> = Vec::new();
+    let mut words: Vec<&str> = Vec::new();
     for word in kinds.into_iter().filter_map(way) {
         if !words.contains(&word) {
             words.push(word);
@@ -101,12 +102,14 @@ fn ways(kinds: &[(String, i64)]) -> Option<String> {
 }
 
 /// What of a tool is another one after a change of this kind; `None` for kinds that are said otherwise.
-fn way(kind: ChangeKind) -> Option<String> {
-    let word = match kind {
+fn way(kind: ChangeKind) -> Option<&'static str> {
+    Some(match kind {
         ChangeKind::ToolAdded
         | ChangeKind::ToolRemoved
         | ChangeKind::PromptAdded
         | ChangeKind::PromptRemoved
+        | ChangeKind::PromptDescriptionChanged
+        | ChangeKind::PromptArgsChanged
         | ChangeKind::PromptChanged
         | ChangeKind::ResourceAdded
         | ChangeKind::ResourceRemoved
@@ -116,17 +119,48 @@ fn way(kind: ChangeKind) -> Option<String> {
         | ChangeKind::ResourceTemplateChanged
         | ChangeKind::InstructionsAdded
         | ChangeKind::InstructionsRemoved
-        | ChangeKind::InstructionsChanged => return None,
+        | ChangeKind::InstructionsNumeric
+        | ChangeKind::InstructionsChanged
+        | ChangeKind::ServerInfoChanged
+        | ChangeKind::CapabilitiesChanged
+        | ChangeKind::ProtocolVersionChanged => return None,
+        ChangeKind::AddedOptionalParam => "optional arguments added",
+        ChangeKind::AddedRequiredParam => "required arguments added",
+        ChangeKind::RemovedParam | ChangeKind::SchemaEmptied => "arguments removed",
+        ChangeKind::RequiredSetExpanded => "arguments required",
+        ChangeKind::RemovedRequired => "arguments no longer required",
+        ChangeKind::TypeChanged => "types",
+        ChangeKind::EnumValuesRemoved | ChangeKind::ConstraintNarrowed | ChangeKind::UnionBranchRemoved => {
+            "narrower values"
+        }
+        ChangeKind::EnumValuesAdded | ChangeKind::ConstraintWidened | ChangeKind::UnionBranchAdded => {
+            "wider values"
+        }
+        ChangeKind::DefaultChanged => "defaults",
+        ChangeKind::ParamTextChanged => "arguments' text",
+        ChangeKind::SchemaRewritten => "the schema's writing",
+        ChangeKind::ParamMirroredToHeader => "request headers",
+        ChangeKind::PatternPropertiesChanged
+        | ChangeKind::AdditionalPropertiesChanged
+        | ChangeKind::DeepSchemaUndiffable
+        | ChangeKind::SchemaUndecided
+        | ChangeKind::InputSchemaChanged => "arguments",
+        ChangeKind::OutputSchemaAdded
+        | ChangeKind::OutputSchemaNarrowed
+        | ChangeKind::OutputSchemaChanged => "result",
         ChangeKind::DescriptionOnly | ChangeKind::DescriptionChanged => "description",
-        ChangeKind::InputSchemaChanged => "arguments",
-        ChangeKind::OutputSchemaAdded | ChangeKind::OutputSchemaChanged => "result",
-        ChangeKind::AnnotationHintChanged => "hints",
+        ChangeKind::DescriptionNumeric => "numbers in the description",
+        ChangeKind::TitleAdded | ChangeKind::TitleChanged => "title",
+        ChangeKind::AnnotationFlipToDestructive
+        | ChangeKind::AnnotationHintChanged
+        | ChangeKind::AnnotationHintDeclared => "hints",
+        ChangeKind::IconsChanged => "icons",
+        ChangeKind::ExecutionChanged => "execution",
+        ChangeKind::UnknownMemberChanged => "unknown members",
         ChangeKind::MetaChanged => "_meta",
         ChangeKind::DefaultStated => "defaults written out",
         ChangeKind::UndigestableChanged => "unreadable definition",
-        other => return Some(other.name().trim_end_matches("-changed").replace('-', " ")),
-    };
-    Some(word.to_owned())
+    })
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ use crate::{Store, StoreError};
 /// Bytes kept of a change's text on each side; the whole of it is the definition under its digest.
 pub const MAX_EXCERPT: usize = 64 * 1024;
 
+/// The subject kind of a change to what the server says of itself.
+const SERVER: &str = "server";
 /// The subject kind of a change to the server's instructions.
 const INSTRUCTIONS: &str = "instructions";
 
@@ -277,20 +279,22 @@ pub(crate) async fn insert(session: &mut Session, drift: &NewDrift<'_>) -> Resul
     for (position, change) in drift.changes.iter().enumerate() {
         let change = excerpted(change);
         let (subject_kind, subject_name) = match &change.subject {
+            Subject::Server => (SERVER, ""),
             Subject::Instructions => (INSTRUCTIONS, ""),
             Subject::Member(kind, name) => (kind.name(), name.as_str()),
         };
         on!(*session, connection => {
             sqlx::query(
                 "INSERT INTO change (drift, position, kind, subject_kind, subject_name, pointer, before_text,
-                     after_text, before_digest, after_digest)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+                     after_text, before_digest, after_digest, witness, rule)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
             )
             .bind(id).bind(count(position)).bind(change.kind.name())
             .bind(subject_kind).bind(stored(subject_name)).bind(stored(&change.pointer))
             .bind(change.before.as_deref().map(stored)).bind(change.after.as_deref().map(stored))
             .bind(change.before_digest.map(|digest| digest.to_string()))
             .bind(change.after_digest.map(|digest| digest.to_string()))
+            .bind(change.witness.as_deref().map(stored)).bind(change.rule.as_deref().map(stored))
             .execute(connection).await?;
         });
     }
@@ -307,21 +311,24 @@ async fn load_changes(session: &mut Session, drift: i64) -> Result<Vec<Change>, 
         Option<String>,
         Option<String>,
         Option<String>,
+        Option<String>,
+        Option<String>,
     );
     let rows: Vec<Row> = on!(*session, connection => {
         sqlx::query_as(
-            "SELECT kind, subject_kind, subject_name, pointer, before_text, after_text, before_digest, after_digest
+            "SELECT kind, subject_kind, subject_name, pointer, before_text, after_text, before_digest, after_digest,
+                 witness, rule
              FROM change WHERE drift = $1 ORDER BY position",
         )
         .bind(drift).fetch_all(connection).await?
     });
     rows.into_iter()
         .map(
-            |(kind, subject_kind, name, pointer, before, after, before_digest, after_digest)| {
-                let subject = if subject_kind == INSTRUCTIONS {
-                    Subject::Instructions
-                } else {
-                    Subject::Member(member_kind(&subject_kind)?, restored(name)?)
+            |(kind, subject_kind, name, pointer, before, after, before_digest, after_digest, witness, rule)| {
+                let subject = match subject_kind.as_str() {
+                    SERVER => Subject::Server,
+                    INSTRUCTIONS => Subject::Instructions,
+                    member => Subject::Member(member_kind(member)?, restored(name)?),
                 };
                 Ok(Change {
                     kind: ChangeKind::from_name(&kind).ok_or_else(|| corrupt("a change's kind", &kind))?,
@@ -331,17 +338,20 @@ async fn load_changes(session: &mut Session, drift: i64) -> Result<Vec<Change>, 
                     after: restored_option(after)?,
                     before_digest: before_digest.as_deref().map(digest_from_text).transpose()?,
                     after_digest: after_digest.as_deref().map(digest_from_text).transpose()?,
+                    witness: restored_option(witness)?,
+                    rule: restored_option(rule)?,
                 })
             },
         )
         .collect()
 }
 
-/// The change as it is kept: its texts cut.
+/// The change as it is kept: its texts cut, and no witness that would have to be.
 fn excerpted(change: &Change) -> Change {
     Change {
         before: change.before.as_deref().map(excerpt),
         after: change.after.as_deref().map(excerpt),
+        witness: change.witness.clone().filter(|witness| witness.len() <= MAX_EXCERPT),
         ..change.clone()
     }
 }

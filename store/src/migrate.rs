@@ -34,6 +34,7 @@ migrations! {
     5 "0005_declarations",
     6 "0006_drift_timeline",
     7 "0007_changed_members",
+    8 "0008_witnesses",
 }
 
 /// How far a database's schema is from this program's.

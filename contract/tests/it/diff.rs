@@ -1,5 +1,7 @@
 //! Which changes a diff gives: one case per rule, and what holds for any two surfaces.
 
+use std::collections::BTreeSet;
+
 use insta::assert_snapshot;
 use mcpindex_contract::change::{Change, ChangeKind, Subject};
 use mcpindex_contract::diff::{diff, diff_member};
@@ -8,6 +10,8 @@ use proptest::prelude::*;
 
 /// What a server declares, by kind, as JSON texts.
 struct Declared {
+    /// Protocol version, `serverInfo` and `capabilities`.
+    about: Option<[&'static str; 3]>,
     instructions: Option<&'static str>,
     tools: &'static [&'static str],
     prompts: &'static [&'static str],
@@ -16,6 +20,7 @@ struct Declared {
 }
 
 const NOTHING: Declared = Declared {
+    about: None,
     instructions: None,
     tools: &[],
     prompts: &[],
@@ -41,12 +46,18 @@ impl Declared {
     fn surface(&self) -> Surface {
         let kinds = [self.tools, self.prompts, self.resources, self.templates];
         let members = MemberKind::ALL.into_iter().zip(kinds);
-        surface(
+        let mut surface = surface(
             self.instructions,
             members
                 .flat_map(|(kind, texts)| texts.iter().map(move |text| Member::read(kind, text)))
                 .collect(),
-        )
+        );
+        if let Some([protocol_version, info, capabilities]) = self.about {
+            surface.protocol_version = protocol_version.to_owned();
+            surface.server_info = Some(info.to_owned());
+            surface.capabilities = Some(capabilities.to_owned());
+        }
+        surface
     }
 }
 
@@ -145,10 +156,149 @@ pub(crate) const CASES: &[Case] = &[
         &["description-changed /description", "title-changed /title"],
     ),
     tool(
-        "an input schema that says something else",
+        "a description whose numbers alone moved",
+        &[r#"{"name":"a","description":"Searches all that was indexed here, 4821 pages."}"#],
+        &[r#"{"name":"a","description":"Searches all that was indexed here, 5190 pages."}"#],
+        &["description-numeric /description"],
+    ),
+    tool(
+        "a price that moved is no number like others",
+        &[r#"{"name":"a","description":"Searches all that was indexed here, $2 a page."}"#],
+        &[r#"{"name":"a","description":"Searches all that was indexed here, $9 a page."}"#],
+        &["description-only /description"],
+    ),
+    tool(
+        "an input schema that is none",
         &[r#"{"name":"a","inputSchema":{"type":"object"}}"#],
-        &[r#"{"name":"a","inputSchema":{"type":"object","required":["x"]}}"#],
+        &[r#"{"name":"a","inputSchema":null}"#],
         &["input-schema-changed /inputSchema"],
+    ),
+    tool(
+        "arguments that came, optional and required, and went",
+        &[r#"{"name":"a","inputSchema":{"type":"object","properties":{"x":{"type":"string"}}}}"#],
+        &[
+            r#"{"name":"a","inputSchema":{"type":"object","properties":{"y":{"type":"string"},"z":{"type":"string"}},"required":["z"]}}"#,
+        ],
+        &[
+            "removed-param /inputSchema/properties/x",
+            "added-optional-param /inputSchema/properties/y",
+            "added-required-param /inputSchema/properties/z",
+        ],
+    ),
+    tool(
+        "an argument that must be given now, and one that need not be",
+        &[
+            r#"{"name":"a","inputSchema":{"type":"object","properties":{"x":{"type":"string"},"y":{"type":"string"}},"required":["y"]}}"#,
+        ],
+        &[
+            r#"{"name":"a","inputSchema":{"type":"object","properties":{"x":{"type":"string"},"y":{"type":"string"}},"required":["x"]}}"#,
+        ],
+        &[
+            "required-set-expanded /inputSchema/required/0",
+            "removed-required /inputSchema/required/0",
+        ],
+    ),
+    tool(
+        "the order of what is required is no change of acceptance",
+        &[
+            r#"{"name":"a","inputSchema":{"type":"object","properties":{"x":{},"y":{}},"required":["x","y"]}}"#,
+        ],
+        &[
+            r#"{"name":"a","inputSchema":{"type":"object","properties":{"x":{},"y":{}},"required":["y","x"]}}"#,
+        ],
+        &["schema-rewritten /inputSchema"],
+    ),
+    tool(
+        "a schema that declared arguments and declares none",
+        &[r#"{"name":"a","inputSchema":{"type":"object","properties":{"x":{"type":"string"}}}}"#],
+        &[r#"{"name":"a","inputSchema":{"type":"object"}}"#],
+        &["schema-emptied /inputSchema"],
+    ),
+    tool(
+        "one change inside each of many arguments",
+        &[
+            r#"{"name":"a","inputSchema":{"type":"object","properties":{"a":{"type":"string"},"b":{"enum":["x","y"]},"c":{"enum":["x"]},"d":{"type":"integer","maximum":9},"e":{"type":"integer","maximum":9},"f":{"type":"integer","default":1},"g":{"type":"string","description":"x"},"h":{"anyOf":[{"type":"string","maxLength":3},{"type":"integer"}]},"i":{"anyOf":[{"type":"string","maxLength":3},{"type":"integer"}]},"k":{"type":"string","default":null},"l":{"type":"string"}}}}"#,
+        ],
+        &[
+            r#"{"name":"a","inputSchema":{"type":"object","properties":{"a":{"type":"integer"},"b":{"enum":["x"]},"c":{"enum":["x","y"]},"d":{"type":"integer","maximum":8},"e":{"type":"integer","maximum":10},"f":{"type":"integer","default":2},"g":{"type":"string","description":"y"},"h":{"anyOf":[{"type":"string","maxLength":3},{"type":"integer"},{"type":"array","items":{"type":"string"}}]},"i":{"anyOf":[{"type":"string","maxLength":3}]},"k":{"type":"string"},"l":{"type":"string","x-mcp-header":"L"}}}}"#,
+        ],
+        &[
+            "type-changed /inputSchema/properties/a/type",
+            "enum-values-removed /inputSchema/properties/b/enum",
+            "enum-values-added /inputSchema/properties/c/enum",
+            "constraint-narrowed /inputSchema/properties/d/maximum",
+            "constraint-widened /inputSchema/properties/e/maximum",
+            "default-changed /inputSchema/properties/f/default",
+            "param-text-changed /inputSchema/properties/g/description",
+            "union-branch-added /inputSchema/properties/h/anyOf/2",
+            "union-branch-removed /inputSchema/properties/i/anyOf/1",
+            "default-stated /inputSchema/properties/k/default",
+            "param-mirrored-to-header /inputSchema/properties/l/x-mcp-header",
+        ],
+    ),
+    tool(
+        "what is declared by a pattern of names, and what was never declared",
+        &[
+            r#"{"name":"a","inputSchema":{"type":"object","properties":{"x":{"type":"string"}},"additionalProperties":false}}"#,
+            r#"{"name":"b","inputSchema":{"type":"object","patternProperties":{"^x":{"type":"string"}}}}"#,
+        ],
+        &[
+            r#"{"name":"a","inputSchema":{"type":"object","properties":{"x":{"type":"string"}}}}"#,
+            r#"{"name":"b","inputSchema":{"type":"object","patternProperties":{"^y":{"type":"string"}}}}"#,
+        ],
+        &[
+            "additional-properties-changed /inputSchema/additionalProperties",
+            "pattern-properties-changed /inputSchema/patternProperties",
+        ],
+    ),
+    tool(
+        "a pattern is compared as text",
+        &[
+            r#"{"name":"a","inputSchema":{"type":"object","properties":{"x":{"type":"string","pattern":"^a"}}}}"#,
+        ],
+        &[
+            r#"{"name":"a","inputSchema":{"type":"object","properties":{"x":{"type":"string","pattern":"^b"}}}}"#,
+        ],
+        &["schema-undecided /inputSchema/properties/x/pattern"],
+    ),
+    tool(
+        "a result that promises more, one that allows more, and one whose text changed",
+        &[
+            r#"{"name":"a","outputSchema":{"type":"object","properties":{"x":{"type":["string","null"]}}}}"#,
+            r#"{"name":"b","outputSchema":{"type":"object","properties":{"x":{"type":"string"}}}}"#,
+            r#"{"name":"c","outputSchema":{"type":"object","properties":{"x":{"description":"x"}}}}"#,
+        ],
+        &[
+            r#"{"name":"a","outputSchema":{"type":"object","properties":{"x":{"type":"string"}}}}"#,
+            r#"{"name":"b","outputSchema":{"type":"object","properties":{"x":{"type":["string","null"]}}}}"#,
+            r#"{"name":"c","outputSchema":{"type":"object","properties":{"x":{"description":"y"}}}}"#,
+        ],
+        &[
+            "output-schema-narrowed /outputSchema/properties/x/type",
+            "output-schema-changed /outputSchema/properties/x/type",
+            "param-text-changed /outputSchema/properties/x/description",
+        ],
+    ),
+    tool(
+        "a title that came",
+        &[r#"{"name":"a","annotations":{"title":null}}"#],
+        &[r#"{"name":"a","title":"A","annotations":{"title":"A"}}"#],
+        &["title-added /annotations/title", "title-added /title"],
+    ),
+    tool(
+        "`null` says no more than nothing, where the protocol knows the member",
+        &[
+            r#"{"name":"a","title":null,"description":null,"outputSchema":null,"annotations":null,"execution":null,"icons":[]}"#,
+        ],
+        &[r#"{"name":"a"}"#],
+        &[
+            "default-stated /annotations",
+            "default-stated /description",
+            "default-stated /execution",
+            "default-stated /icons",
+            "default-stated /outputSchema",
+            "default-stated /title",
+        ],
     ),
     tool(
         "an output schema where there was none",
@@ -167,9 +317,28 @@ pub(crate) const CASES: &[Case] = &[
         &[r#"{"name":"a","annotations":{"title":"A","readOnlyHint":true,"destructiveHint":true}}"#],
         &[r#"{"name":"a","annotations":{"title":"B","openWorldHint":false,"destructiveHint":true}}"#],
         &[
+            "annotation-hint-declared /annotations/openWorldHint",
+            "annotation-flip-to-destructive /annotations/readOnlyHint",
+            "title-changed /annotations/title",
+        ],
+    ),
+    tool(
+        "a hint that is reversed, either way",
+        &[r#"{"name":"a","annotations":{"destructiveHint":true,"openWorldHint":false,"readOnlyHint":false}}"#],
+        &[r#"{"name":"a","annotations":{"destructiveHint":false,"openWorldHint":true,"readOnlyHint":true}}"#],
+        &[
+            "annotation-hint-changed /annotations/destructiveHint",
             "annotation-hint-changed /annotations/openWorldHint",
             "annotation-hint-changed /annotations/readOnlyHint",
-            "title-changed /annotations/title",
+        ],
+    ),
+    tool(
+        "a hint that is withdrawn falls back to the default",
+        &[r#"{"name":"a","annotations":{"destructiveHint":false,"readOnlyHint":true}}"#],
+        &[r#"{"name":"a"}"#],
+        &[
+            "annotation-flip-to-destructive /annotations/destructiveHint",
+            "annotation-flip-to-destructive /annotations/readOnlyHint",
         ],
     ),
     tool(
@@ -284,6 +453,46 @@ pub(crate) const CASES: &[Case] = &[
         expected: &["instructions-added ", "tool-added "],
     },
     Case {
+        rule: "instructions whose numbers alone moved",
+        before: Declared {
+            instructions: Some(r#""There are 120 notes to be found in this place.""#),
+            ..NOTHING
+        },
+        after: Declared {
+            instructions: Some(r#""There are 137 notes to be found in this place.""#),
+            ..NOTHING
+        },
+        expected: &["instructions-numeric "],
+    },
+    Case {
+        rule: "what the server says of itself, where both sides said it",
+        before: Declared {
+            about: Some(["2025-06-18", r#"{"name":"a","version":"1"}"#, r#"{"tools":{}}"#]),
+            ..NOTHING
+        },
+        after: Declared {
+            about: Some(["2025-11-25", r#"{"version": "2", "name": "a"}"#, r#"{"tools":{},"prompts":{}}"#]),
+            ..NOTHING
+        },
+        expected: &[
+            "capabilities-changed /capabilities",
+            "protocol-version-changed /protocolVersion",
+            "server-info-changed /serverInfo",
+        ],
+    },
+    Case {
+        rule: "what the server says of itself in another order, or was not asked for",
+        before: Declared {
+            about: Some(["2025-06-18", r#"{"name":"a","version":"1"}"#, r#"{"tools":{}}"#]),
+            ..NOTHING
+        },
+        after: Declared {
+            about: Some(["", r#"{"version":"1","name":"a"}"#, r#"{ "tools": {} }"#]),
+            ..NOTHING
+        },
+        expected: &[],
+    },
+    Case {
         rule: "instructions that went",
         before: Declared {
             instructions: Some(r#""""#),
@@ -307,7 +516,7 @@ pub(crate) const CASES: &[Case] = &[
     Case {
         rule: "prompts, resources and templates come and change, member by member",
         before: Declared {
-            prompts: &[r#"{"name":"a","title":"x","arguments":[]}"#],
+            prompts: &[r#"{"name":"a","title":"x","description":"x","arguments":[]}"#],
             resources: &[r#"{"uri":"a:1","name":"x"}"#],
             templates: &[r#"{"uriTemplate":"a:{x}"}"#],
             ..NOTHING
@@ -322,7 +531,8 @@ pub(crate) const CASES: &[Case] = &[
             ..NOTHING
         },
         expected: &[
-            "prompt-changed /arguments",
+            "prompt-args-changed /arguments",
+            "prompt-description-changed /description",
             "prompt-changed /title",
             "prompt-added ",
             "meta-changed /_meta",
@@ -361,6 +571,27 @@ fn every_rule_gives_its_changes_in_order() {
     }
 }
 
+/// What is given for schemas that differ deeper than they are compared.
+pub(crate) fn deep_changes() -> Vec<Change> {
+    let deep = |leaf: &str| {
+        let levels = 400;
+        format!(
+            r#"{{"name":"a","inputSchema":{}{leaf}{}}}"#,
+            r#"{"items":"#.repeat(levels),
+            "}".repeat(levels)
+        )
+    };
+    let tool = |leaf: &str| tools(&[&deep(leaf)]);
+    diff(&tool(r#"{"type":"string"}"#), &tool(r#"{"type":"integer"}"#))
+}
+
+#[test]
+fn schemas_that_differ_too_deep_are_called_undiffable() {
+    let kinds: Vec<&str> = deep_changes().iter().map(|change| change.kind.name()).collect();
+    // Where the comparison ended, and for the whole.
+    assert_eq!(kinds, ["deep-schema-undiffable", "deep-schema-undiffable"]);
+}
+
 /// A change as text: subject, kind, pointer, then both sides.
 fn shown(changes: &[Change]) -> String {
     let side = |text: &Option<String>| {
@@ -385,22 +616,16 @@ fn shown(changes: &[Change]) -> String {
 #[test]
 fn a_string_is_shown_as_its_own_text_and_all_else_indented() {
     let before = tools(&[
-        r#"{"name":"a","description":"line\none","inputSchema":{"a":[1.0]}}"#,
+        r#"{"name":"a","description":"line\none","cost":{"a":[1.0]}}"#,
         r#"{"name":"b","_meta":{"k":1}}"#,
     ]);
     let after = tools(&[
-        r#"{"name":"a","description":"line\ntwo","inputSchema":{"a":[]},"title":null}"#,
+        r#"{"name":"a","description":"line\ntwo","cost":{"a":[]},"icons":null}"#,
         r#"{"name":"b"}"#,
         r#"{"name":"c","x":{"y":1}}"#,
     ]);
     assert_snapshot!(shown(&diff(&before, &after)), @r#"
-    Member(Tool, "a") description-changed "/description"
-    |line
-    one|
-    ->
-    |line
-    two|
-    Member(Tool, "a") input-schema-changed "/inputSchema"
+    Member(Tool, "a") unknown-member-changed "/cost"
     |{
       "a": [
         1.0
@@ -410,7 +635,13 @@ fn a_string_is_shown_as_its_own_text_and_all_else_indented() {
     |{
       "a": []
     }|
-    Member(Tool, "a") title-changed "/title"
+    Member(Tool, "a") description-changed "/description"
+    |line
+    one|
+    ->
+    |line
+    two|
+    Member(Tool, "a") default-stated "/icons"
     (nothing)
     ->
     |null|
@@ -526,6 +757,9 @@ fn json_leaf() -> impl Strategy<Value = String> {
         r#"{"destructiveHint":true}"#,
         r#"{"taskSupport":"forbidden"}"#,
         r#"{"taskSupport":"optional"}"#,
+        r#"{"type":"object","properties":{"x":{"type":"string"}}}"#,
+        r#"{"type":"object","properties":{"x":{"type":"string","default":null}},"required":["x"]}"#,
+        r#"{"type":"object","required":["x"],"properties":{"x":{"type":["string","null"],"title":"X"}}}"#,
         "not json",
     ])
     .prop_map(str::to_owned)
@@ -572,55 +806,13 @@ fn any_surface() -> impl Strategy<Value = Surface> {
         .prop_map(|(instructions, members)| surface(instructions, members))
 }
 
-/// The kind that is seen when the two sides are swapped.
-fn mirrored(change: &Change) -> Option<ChangeKind> {
-    use ChangeKind::*;
-    Some(match change.kind {
-        ToolAdded => ToolRemoved,
-        ToolRemoved => ToolAdded,
-        PromptAdded => PromptRemoved,
-        PromptRemoved => PromptAdded,
-        ResourceAdded => ResourceRemoved,
-        ResourceRemoved => ResourceAdded,
-        ResourceTemplateAdded => ResourceTemplateRemoved,
-        ResourceTemplateRemoved => ResourceTemplateAdded,
-        InstructionsAdded => InstructionsRemoved,
-        InstructionsRemoved => InstructionsAdded,
-        // An output schema that went is `output-schema-changed`.
-        OutputSchemaAdded | OutputSchemaChanged => return None,
-        same => same,
-    })
-}
-
-type Seen = (
-    Subject,
-    String,
-    Option<String>,
-    Option<String>,
-    Option<ChangeKind>,
-);
-
-fn seen(changes: &[Change], from_the_other_side: bool) -> Vec<Seen> {
-    let mut seen: Vec<Seen> = changes
+/// What differs, whatever is said about it: subjects, with the member of the definition.
+fn places(changes: &[Change]) -> BTreeSet<(Subject, String)> {
+    let member = |pointer: &str| pointer.split('/').nth(1).unwrap_or_default().to_owned();
+    changes
         .iter()
-        .map(|change| {
-            let (subject, pointer) = (change.subject.clone(), change.pointer.clone());
-            let (before, after) = (change.before.clone(), change.after.clone());
-            if from_the_other_side {
-                (subject, pointer, after, before, mirrored(change))
-            } else {
-                (
-                    subject,
-                    pointer,
-                    before,
-                    after,
-                    mirrored(change).map(|_| change.kind),
-                )
-            }
-        })
-        .collect();
-    seen.sort();
-    seen
+        .map(|change| (change.subject.clone(), member(&change.pointer)))
+        .collect()
 }
 
 proptest! {
@@ -657,7 +849,7 @@ proptest! {
     }
 
     #[test]
-    fn seen_from_the_other_side_every_change_is_its_mirror(before in any_surface(), after in any_surface()) {
-        prop_assert_eq!(seen(&diff(&before, &after), false), seen(&diff(&after, &before), true));
+    fn seen_from_the_other_side_the_same_members_differ(before in any_surface(), after in any_surface()) {
+        prop_assert_eq!(places(&diff(&before, &after)), places(&diff(&after, &before)));
     }
 }

@@ -2,6 +2,7 @@
 
 mod cli;
 mod client;
+mod explain;
 mod http;
 mod peers;
 mod report;

@@ -79,11 +79,17 @@ struct ChangeBody {
     /// Cut after 64 KiB, with `…` at the end; the definition of the digest has the whole.
     untrusted_before: Option<String>,
     untrusted_after: Option<String>,
+    /// JSON: arguments that were accepted before and are refused now, or a result that was not allowed before and is now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    untrusted_witness: Option<String>,
+    /// The rule that decided, where there is no witness.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
 struct SubjectBody {
-    /// `instructions`, `tool`, `prompt`, `resource` or `resource-template`.
+    /// `server`, `instructions`, `tool`, `prompt`, `resource` or `resource-template`.
     kind: &'static str,
     name: Option<String>,
 }
@@ -127,6 +133,10 @@ pub(crate) fn drift_body(drift: &DriftRecord) -> DriftBody {
 
 fn change_body(change: &Change) -> ChangeBody {
     let subject = match &change.subject {
+        Subject::Server => SubjectBody {
+            kind: "server",
+            name: None,
+        },
         Subject::Instructions => SubjectBody {
             kind: "instructions",
             name: None,
@@ -147,6 +157,8 @@ fn change_body(change: &Change) -> ChangeBody {
         after_digest: change.after_digest.map(|digest| digest.to_string()),
         untrusted_before: change.before.clone(),
         untrusted_after: change.after.clone(),
+        untrusted_witness: change.witness.clone(),
+        rule: change.rule.clone(),
     }
 }
 

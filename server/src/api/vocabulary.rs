@@ -16,6 +16,11 @@ struct KindBody {
     kind: &'static str,
     direction: &'static str,
     safety_relevant: bool,
+    /// What guard and strict do about it.
+    guard: &'static str,
+    strict: &'static str,
+    /// The published clients' kind that stands for it in telemetry.
+    published: &'static str,
     sentence: &'static str,
 }
 
@@ -32,6 +37,9 @@ pub(crate) async fn vocabulary() -> Json<VocabularyBody> {
         kind: kind.name(),
         direction: kind.direction().name(),
         safety_relevant: kind.safety_relevant(),
+        guard: kind.guard().name(),
+        strict: kind.guard().under_strict().name(),
+        published: kind.published(),
         sentence: kind.sentence(),
     };
     let state = |outcome: &Outcome| StateBody {

@@ -8,22 +8,24 @@ use std::collections::HashMap;
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use mcpindex_contract::change::{Change, Subject};
+use mcpindex::text_diff::{MAX_BYTES, Row, changed_lines, compare};
+use mcpindex_contract::change::{Change, Direction, Subject};
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::surface::MemberKind;
-use mcpindex_store::drifts::DriftRecord;
+use mcpindex_store::drifts::{DriftRecord, MAX_EXCERPT};
 
 use super::{DigestView, DriftView, Frame, page};
 use crate::api::drifts::find;
 use crate::app::App;
 use crate::links;
 use crate::problem::Problem;
-use crate::text_diff::{MAX_BYTES, Row, changed_lines, compare};
 use crate::when::{When, when};
 use crate::words::Words;
 
 /// Bytes of text that one page compares and shows in all; what comes after is linked only.
 const MAX_PAGE_TEXT: usize = 1024 * 1024;
+// A text that the store has cut must never be compared: what is left may be equal where the whole is not.
+const _: () = assert!(MAX_BYTES + 16 < MAX_EXCERPT);
 /// Up to so many things added or removed are unfolded at once, and up to so many prompts or resources that changed.
 const UNFOLDED: usize = 2;
 /// More prompts or resources than this, added or removed, are folded into one line.
@@ -97,7 +99,15 @@ struct SubjectView {
 
 struct ChangeView {
     pointer: Option<Words>,
+    witness: Option<WitnessView>,
+    rule: Option<String>,
     text: TextView,
+}
+
+/// What proves a change: arguments or a result, as JSON.
+struct WitnessView {
+    says: &'static str,
+    json: Words,
 }
 
 /// What is shown of a change's texts.
@@ -180,26 +190,34 @@ fn title(drift: &DriftRecord) -> String {
     }
 }
 
-/// The kinds of things in the order of the page, each with its place in the address and its heading.
-const SECTIONS: [(Option<MemberKind>, &str, &str); 5] = [
-    (Some(MemberKind::Tool), "tools", "Tools"),
-    (None, "instructions", "Instructions to the model"),
-    (Some(MemberKind::Prompt), "prompts", "Prompts"),
-    (Some(MemberKind::Resource), "resources", "Resources"),
-    (
-        Some(MemberKind::ResourceTemplate),
-        "resource-templates",
-        "Resource templates",
-    ),
+/// The sections in the order of the page, each with its place in the address and its heading.
+const SECTIONS: [(&str, &str); 6] = [
+    ("tools", "Tools"),
+    ("instructions", "Instructions to the model"),
+    ("server", "What the server says of itself"),
+    ("prompts", "Prompts"),
+    ("resources", "Resources"),
+    ("resource-templates", "Resource templates"),
 ];
+
+fn section_of(subject: &Subject) -> &'static str {
+    match subject {
+        Subject::Server => "server",
+        Subject::Instructions => "instructions",
+        Subject::Member(MemberKind::Tool, _) => "tools",
+        Subject::Member(MemberKind::Prompt, _) => "prompts",
+        Subject::Member(MemberKind::Resource, _) => "resources",
+        Subject::Member(MemberKind::ResourceTemplate, _) => "resource-templates",
+    }
+}
 
 fn sections(changes: &[Change]) -> Vec<SectionView> {
     let mut budget = MAX_PAGE_TEXT;
     let mut sections = Vec::new();
-    for (kind, id, heading) in SECTIONS {
+    for (id, heading) in SECTIONS {
         let changes: Vec<&Change> = changes
             .iter()
-            .filter(|change| member_kind(&change.subject) == kind)
+            .filter(|change| section_of(&change.subject) == id)
             .collect();
         if changes.is_empty() {
             continue;
@@ -213,20 +231,13 @@ fn sections(changes: &[Change]) -> Vec<SectionView> {
             id,
             heading,
             lists,
-            unfolded: matches!(kind, Some(MemberKind::Tool) | None) || changed_count <= UNFOLDED,
+            unfolded: matches!(id, "tools" | "instructions" | "server") || changed_count <= UNFOLDED,
             changed,
             changed_count,
             safety_relevant: changing.iter().any(|change| change.kind.safety_relevant()),
         });
     }
     sections
-}
-
-fn member_kind(subject: &Subject) -> Option<MemberKind> {
-    match subject {
-        Subject::Instructions => None,
-        Subject::Member(kind, _) => Some(*kind),
-    }
 }
 
 /// Whether a change is only that something came or went, with its whole definition on one side.
@@ -318,6 +329,7 @@ fn signature(changes: &[&Change], rows: &[Option<Vec<Row>>]) -> Option<Signature
 
 fn subject_view(subject: &Subject, change: &Change) -> SubjectView {
     let (kind, name) = match subject {
+        Subject::Server => ("server", Words::name("about itself")),
         Subject::Instructions => ("server", Words::name("instructions")),
         Subject::Member(kind, name) => (kind_word(*kind), Words::label(name)),
     };
@@ -353,6 +365,14 @@ fn change_view(change: &Change, rows: Option<Vec<Row>>) -> ChangeView {
         pointer: Some(&change.pointer)
             .filter(|pointer| !pointer.is_empty())
             .map(|pointer| Words::label(pointer)),
+        witness: change.witness.as_deref().map(|json| WitnessView {
+            says: match change.kind.direction() {
+                Direction::Meaning => "A result that is allowed now and was not before",
+                _ => "A call that was accepted before and is refused now",
+            },
+            json: Words::text(json),
+        }),
+        rule: change.rule.clone(),
         text,
     }
 }
@@ -362,8 +382,8 @@ fn is_value(text: &str) -> bool {
 }
 
 fn row_view(row: Row) -> RowView {
-    let parts = |parts: Vec<crate::text_diff::Part>| {
-        let part = |part: crate::text_diff::Part| PartView {
+    let parts = |parts: Vec<mcpindex::text_diff::Part>| {
+        let part = |part: mcpindex::text_diff::Part| PartView {
             words: Words::text(&part.text),
             changed: part.changed,
         };

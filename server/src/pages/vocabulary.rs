@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use mcpindex_contract::change::{ChangeKind, Direction};
+use mcpindex_contract::change::{ChangeKind, Direction, Treatment};
 use mcpindex_contract::outcome::Outcome;
 
 use super::{Frame, StateView, page};
@@ -16,6 +16,7 @@ use crate::state::State as Standing;
 struct VocabularyPage {
     frame: Frame,
     kinds: &'static [ChangeKind],
+    treatments: &'static [Treatment],
     directions: [(Direction, &'static str); 5],
     states: Vec<StateView>,
 }
@@ -27,7 +28,7 @@ const DIRECTIONS: [(Direction, &str); 5] = [
         Direction::Meaning,
         "Text that the model reads, or what comes back, differs.",
     ),
-    (Direction::Hint, "An annotation differs."),
+    (Direction::Hint, "An annotation differs, or only how something is written."),
     (Direction::Opaque, "It could not be compared further."),
 ];
 
@@ -36,6 +37,7 @@ pub(crate) async fn vocabulary(State(app): State<App>) -> Result<Response, Probl
     page(&VocabularyPage {
         frame: Frame::new(&app, "vocabulary"),
         kinds: ChangeKind::all(),
+        treatments: Treatment::all(),
         directions: DIRECTIONS,
         states: std::iter::once(None)
             .chain(Outcome::all().iter().copied().map(Some))

@@ -156,6 +156,7 @@ pub(crate) async fn changes(store: &Store, drift: i64) -> Vec<String> {
     use mcpindex_contract::change::Subject;
     let (_, changes) = store.drift(drift).await.unwrap().unwrap();
     let written = changes.iter().map(|change| match &change.subject {
+        Subject::Server => format!("{} server", change.kind.name()),
         Subject::Instructions => format!("{} instructions", change.kind.name()),
         Subject::Member(kind, name) => format!("{} {} {name}", change.kind.name(), kind.name()),
     });

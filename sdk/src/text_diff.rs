@@ -6,13 +6,10 @@
 //! Invariant: the parts of each side, put together, are that side's text; nothing is lost or reordered but long stretches
 //! of equal lines, which are counted in [`Row::Skipped`].
 
-use mcpindex_store::drifts::MAX_EXCERPT;
 use similar::{DiffOp, TextDiff};
 
 /// The longest text that is compared, in bytes. Longer ones are offered whole instead.
-pub(crate) const MAX_BYTES: usize = 48 * 1024;
-// A text that the store has cut must never be compared: what is left may be equal where the whole is not.
-const _: () = assert!(MAX_BYTES + 16 < MAX_EXCERPT);
+pub const MAX_BYTES: usize = 48 * 1024;
 /// The most lines that are compared.
 const MAX_LINES: usize = 2_000;
 /// The most words of one block that are compared one by one; past that its lines are marked whole.
@@ -24,12 +21,14 @@ const CONTEXT: usize = 3;
 
 /// One row of the two columns.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Row {
+pub enum Row {
     /// A line that both sides have.
     Same(String),
     /// What stands on either side; one of them may have nothing there.
     Changed {
+        /// The line before, in its parts.
         before: Option<Vec<Part>>,
+        /// The line after, in its parts.
         after: Option<Vec<Part>>,
     },
     /// So many equal lines are left out.
@@ -38,18 +37,19 @@ pub(crate) enum Row {
 
 /// A stretch of one line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Part {
-    pub(crate) text: String,
+pub struct Part {
+    /// The text itself.
+    pub text: String,
     /// Whether the other side lacks it.
-    pub(crate) changed: bool,
+    pub changed: bool,
 }
 
 /// The texts are too long to be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TooLong;
+pub struct TooLong;
 
 /// Compares two texts.
-pub(crate) fn compare(before: &str, after: &str) -> Result<Vec<Row>, TooLong> {
+pub fn compare(before: &str, after: &str) -> Result<Vec<Row>, TooLong> {
     if before.len() > MAX_BYTES || after.len() > MAX_BYTES {
         return Err(TooLong);
     }
@@ -104,7 +104,7 @@ pub(crate) fn compare(before: &str, after: &str) -> Result<Vec<Row>, TooLong> {
 }
 
 /// The changed lines alone, by which two differences in different texts are known to be the same.
-pub(crate) fn changed_lines(rows: &[Row]) -> Vec<&Row> {
+pub fn changed_lines(rows: &[Row]) -> Vec<&Row> {
     rows.iter()
         .filter(|row| matches!(row, Row::Changed { .. }))
         .collect()

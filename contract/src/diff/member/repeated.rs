@@ -1,0 +1,76 @@
+//! Text that moved between a schema and its union's branches, or is said once where it was said twice.
+//!
+//! A generator that writes `anyOf` around a type moves the description outwards; the model reads the same words of the
+//! same argument.
+//!
+//! Invariant: only a text that came or went is looked at, never one that reads differently; and it counts as said only
+//! where it stands for the same argument and for all of it.
+
+use super::same;
+use crate::change::ChangeKind;
+use crate::json::Value;
+use crate::schema::Difference;
+
+/// The most unions inside each other that are looked through.
+const MAX_UNIONS: usize = 4;
+const UNIONS: [&str; 3] = ["anyOf", "oneOf", "allOf"];
+
+/// Whether the text that this difference says came or went is on the other side too, for the same argument.
+pub(super) fn is_still_said(difference: &Difference, before: &Value, after: &Value) -> bool {
+    if !matches!(
+        difference.kind,
+        ChangeKind::ParamTextChanged | ChangeKind::DefaultChanged
+    ) {
+        return false;
+    }
+    let (saying, other) = match (&difference.before, &difference.after) {
+        (Some(_), None) => (before, after),
+        (None, Some(_)) => (after, before),
+        _ => return false,
+    };
+    let Some((owner, word)) = difference.pointer.rsplit_once('/') else {
+        return false;
+    };
+    let Some(said) = saying.pointer(&difference.pointer) else {
+        return false;
+    };
+    let says = |schema: &Value| schema.get(word).is_some_and(|text| same(text, said));
+    let mut place = owner;
+    loop {
+        if other.pointer(place).is_some_and(says) {
+            return true;
+        }
+        // What a union says holds for each of its branches.
+        match out_of_union(place) {
+            Some(outer) => place = outer,
+            None => break,
+        }
+    }
+    // What a branch says holds for the whole when it says it before the union was written around it, or after.
+    let mut schemas: Vec<&Value> = other.pointer(owner).into_iter().collect();
+    for _ in 0..MAX_UNIONS {
+        schemas = schemas.into_iter().flat_map(branches).collect();
+        if schemas.iter().any(|schema| says(schema)) {
+            return true;
+        }
+    }
+    false
+}
+
+fn branches(schema: &Value) -> impl Iterator<Item = &Value> {
+    UNIONS
+        .into_iter()
+        .filter_map(|union| match schema.get(union) {
+            Some(Value::Array(branches)) => Some(branches),
+            _ => None,
+        })
+        .flatten()
+}
+
+/// The pointer of the schema whose union this one is a branch of.
+fn out_of_union(pointer: &str) -> Option<&str> {
+    let (list, index) = pointer.rsplit_once('/')?;
+    let (outer, union) = list.rsplit_once('/')?;
+    let is_index = !index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit());
+    (is_index && UNIONS.contains(&union)).then_some(outer)
+}
