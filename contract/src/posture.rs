@@ -85,18 +85,51 @@ pub struct Reason {
 pub const CODES: &[(&str, &str)] = &[
     (NEW_TOOL, "A new tool on a server that is pinned."),
     (TOOL_GONE, "The tool is gone from the listing."),
-    (NO_DIGEST, "The definition can't be read without doubt, so nothing can be pinned to it."),
+    (
+        NO_DIGEST,
+        "The definition can't be read without doubt, so nothing can be pinned to it.",
+    ),
     (UNREADABLE, "What the server sent is no tool definition."),
-    (MARKER, "The change brings text that addresses the model or points to a way out for data."),
-    (ASKS_FOR_CONTEXT, "The change asks the model for what it knows: the conversation, its instructions, files or secrets."),
-    (SCAN_INCOMPLETE, "The text is too large to be searched for markers to its end."),
-    (CAPABILITY_GAINED, "By its declaration the tool can do something that it could not."),
-    (BLAST_RADIUS_GAINED, "By its declaration a call of the tool can do more harm than before."),
-    (DANGEROUS_WIDENING, "The tool deletes, executes, administers or pays, and takes calls that it refused before."),
-    (MANY_WIDENINGS, "So much is new at once that it is another tool than the one approved."),
-    (HINT_NOT_BORNE_OUT, "The hint makes the tool look more harmless than its declaration shows."),
-    (OUTPUT_SCHEMA_PROSE, "The new output schema carries text that the model reads."),
-    (FIRST_SIGHT_MARKER, "A definition never seen before carries markers of a high level."),
+    (
+        MARKER,
+        "The change brings text that addresses the model or points to a way out for data.",
+    ),
+    (
+        ASKS_FOR_CONTEXT,
+        "The change asks the model for what it knows: the conversation, its instructions, files or secrets.",
+    ),
+    (
+        SCAN_INCOMPLETE,
+        "The text is too large to be searched for markers to its end.",
+    ),
+    (
+        CAPABILITY_GAINED,
+        "By its declaration the tool can do something that it could not.",
+    ),
+    (
+        BLAST_RADIUS_GAINED,
+        "By its declaration a call of the tool can do more harm than before.",
+    ),
+    (
+        DANGEROUS_WIDENING,
+        "The tool deletes, executes, administers or pays, and takes calls that it refused before.",
+    ),
+    (
+        MANY_WIDENINGS,
+        "So much is new at once that it is another tool than the one approved.",
+    ),
+    (
+        HINT_NOT_BORNE_OUT,
+        "The hint makes the tool look more harmless than its declaration shows.",
+    ),
+    (
+        OUTPUT_SCHEMA_PROSE,
+        "The new output schema carries text that the model reads.",
+    ),
+    (
+        FIRST_SIGHT_MARKER,
+        "A definition never seen before carries markers of a high level.",
+    ),
 ];
 
 pub(crate) const NEW_TOOL: &str = "new-tool";
@@ -342,8 +375,7 @@ impl Examination {
                 Treatment::Proceed | Treatment::Report => None,
                 Treatment::ProceedIfBenign => {
                     widenings += 1;
-                    is_drastic(&self.action)
-                        .then(|| Reason::coded(DANGEROUS_WIDENING, &change.pointer))
+                    is_drastic(&self.action).then(|| Reason::coded(DANGEROUS_WIDENING, &change.pointer))
                 }
                 Treatment::ProceedIfAgreed => (!hints::agrees(change, classes))
                     .then(|| Reason::coded(HINT_NOT_BORNE_OUT, &change.pointer)),

@@ -85,10 +85,12 @@ fn ways(kinds: &[(String, i64)]) -> Option<String> {
         .filter_map(|(name, _)| ChangeKind::from_name(name))
         .collect();
     kinds.sort_by_key(|kind| !kind.safety_relevant());
-    let means_the_same = |kind: &ChangeKind| {
-        matches!(kind, ChangeKind::DefaultStated | ChangeKind::SchemaRewritten)
-    };
-    if kinds.iter().any(|kind| !means_the_same(kind) && way(*kind).is_some()) {
+    let means_the_same =
+        |kind: &ChangeKind| matches!(kind, ChangeKind::DefaultStated | ChangeKind::SchemaRewritten);
+    if kinds
+        .iter()
+        .any(|kind| !means_the_same(kind) && way(*kind).is_some())
+    {
         // Next to a change, what means the same is not worth a word.
         kinds.retain(|kind| !means_the_same(kind));
     }

@@ -54,7 +54,14 @@ pub(super) fn views(text: &str) -> (Vec<View>, bool) {
     let mut incomplete = false;
     let mut whole = |name, decoded: Option<(String, Offsets)>| {
         let Some((text, offsets)) = decoded else { return };
-        found.push(View { name, text, offsets, has_bounds: true, is_whole: true, depth: 1 });
+        found.push(View {
+            name,
+            text,
+            offsets,
+            has_bounds: true,
+            is_whole: true,
+            depth: 1,
+        });
     };
     if signs.ampersands > 0 {
         whole("entities", replaced(text, b'&', 1, entity, &mut incomplete));
@@ -63,18 +70,38 @@ pub(super) fn views(text: &str) -> (Vec<View>, bool) {
         whole("percent", percent_decoded(text, &mut incomplete));
     }
     if signs.backslashes >= FEWEST_ESCAPES {
-        whole("escapes", replaced(text, b'\\', FEWEST_ESCAPES, escape, &mut incomplete));
+        whole(
+            "escapes",
+            replaced(text, b'\\', FEWEST_ESCAPES, escape, &mut incomplete),
+        );
     }
     if signs.comments {
-        whole("markup-removed", replaced(text, b'<', 1, comment, &mut incomplete));
+        whole(
+            "markup-removed",
+            replaced(text, b'<', 1, comment, &mut incomplete),
+        );
     }
     if signs.mixed_words >= 2 && text.len() <= MAX_VIEW_BYTES {
         let decoded = digits_as_letters(text);
-        found.push(View { name: "digits-as-letters", text: decoded, offsets: Offsets::all_at(0), has_bounds: true, is_whole: true, depth: 1 });
+        found.push(View {
+            name: "digits-as-letters",
+            text: decoded,
+            offsets: Offsets::all_at(0),
+            has_bounds: true,
+            is_whole: true,
+            depth: 1,
+        });
     }
     if signs.spaced {
         for (text, offsets) in joined_letters(text) {
-            found.push(View { name: "letters-joined", text, offsets, has_bounds: false, is_whole: false, depth: 1 });
+            found.push(View {
+                name: "letters-joined",
+                text,
+                offsets,
+                has_bounds: false,
+                is_whole: false,
+                depth: 1,
+            });
         }
     }
     for (start, end) in signs.runs {
@@ -86,7 +113,14 @@ pub(super) fn views(text: &str) -> (Vec<View>, bool) {
         };
         if let Some(text) = decoded {
             incomplete |= run.len() > 2 * MAX_VIEW_BYTES;
-            found.push(View { name, text, offsets: Offsets::all_at(start), has_bounds: true, is_whole: false, depth: 1 });
+            found.push(View {
+                name,
+                text,
+                offsets: Offsets::all_at(start),
+                has_bounds: true,
+                is_whole: false,
+                depth: 1,
+            });
         }
     }
     (found, incomplete)
@@ -188,7 +222,11 @@ fn entity(text: &str) -> Option<(Option<char>, usize)> {
     ];
     let bytes = text.as_bytes();
     let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'#';
-    let body = bytes[1..].iter().take(16).take_while(|byte| is_digit(byte)).count();
+    let body = bytes[1..]
+        .iter()
+        .take(16)
+        .take_while(|byte| is_digit(byte))
+        .count();
     let name = &text[1..=body];
     let length = 1 + body + usize::from(bytes.get(1 + body) == Some(&b';'));
     let character = match name.strip_prefix('#') {
@@ -199,7 +237,10 @@ fn entity(text: &str) -> Option<(Option<char>, usize)> {
             };
             code.ok().and_then(char::from_u32)
         }
-        None => NAMED.iter().find(|(known, _)| *known == name).map(|(_, character)| *character),
+        None => NAMED
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, character)| *character),
     };
     character.map(|character| (Some(character), length))
 }
@@ -209,29 +250,48 @@ fn escape(text: &str) -> Option<(Option<char>, usize)> {
     let hex = |start: usize, digits: usize| {
         let part = text.get(start..start + digits)?;
         let is_hex = part.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if is_hex { u32::from_str_radix(part, 16).ok() } else { None }
+        if is_hex {
+            u32::from_str_radix(part, 16).ok()
+        } else {
+            None
+        }
     };
     let plain = |code: u32, length: usize| char::from_u32(code).map(|character| (Some(character), length));
     match text.as_bytes().get(1)? {
         b'x' => plain(hex(2, 2)?, 4),
         b'U' => plain(hex(2, 8)?, 10),
         b'u' if text.as_bytes().get(2) == Some(&b'{') => {
-            let digits = text.as_bytes()[3..].iter().take(6).take_while(|byte| byte.is_ascii_hexdigit()).count();
+            let digits = text.as_bytes()[3..]
+                .iter()
+                .take(6)
+                .take_while(|byte| byte.is_ascii_hexdigit())
+                .count();
             let closed = text.as_bytes().get(3 + digits) == Some(&b'}');
-            if closed { plain(hex(3, digits)?, 4 + digits) } else { None }
+            if closed {
+                plain(hex(3, digits)?, 4 + digits)
+            } else {
+                None
+            }
         }
         b'u' => {
             let high = hex(2, 4)?;
             if (0xD800..0xDC00).contains(&high) && text.get(6..8) == Some("\\u") {
                 let low = hex(8, 4)?;
-                return plain(0x10000 + ((high - 0xD800) << 10) + (low.checked_sub(0xDC00)? & 0x3FF), 12);
+                return plain(
+                    0x10000 + ((high - 0xD800) << 10) + (low.checked_sub(0xDC00)? & 0x3FF),
+                    12,
+                );
             }
             plain(high, 6)
         }
         b'0'..=b'3' => {
             let digits = text.get(2..4)?;
             let is_octal = digits.bytes().all(|byte| matches!(byte, b'0'..=b'7'));
-            if is_octal { plain(u32::from_str_radix(&text[1..4], 8).ok()?, 4) } else { None }
+            if is_octal {
+                plain(u32::from_str_radix(&text[1..4], 8).ok()?, 4)
+            } else {
+                None
+            }
         }
         b'n' | b't' | b'r' => Some((Some(' '), 2)),
         _ => None,
@@ -242,7 +302,13 @@ fn escape(text: &str) -> Option<(Option<char>, usize)> {
 fn comment(text: &str) -> Option<(Option<char>, usize)> {
     let body = text.strip_prefix("<!--")?;
     // What is in a long comment is read where it stands.
-    let end = body.as_bytes().iter().take(64).collect::<Vec<_>>().windows(3).position(|end| end == [&b'-', &b'-', &b'>'])?;
+    let end = body
+        .as_bytes()
+        .iter()
+        .take(64)
+        .collect::<Vec<_>>()
+        .windows(3)
+        .position(|end| end == [&b'-', &b'-', &b'>'])?;
     Some((None, 4 + end + 3))
 }
 
@@ -268,13 +334,19 @@ fn percent_decoded(text: &str, incomplete: &mut bool) -> Option<(String, Offsets
     // What is no UTF-8 was no text; a piece of it must not hide the rest, nor move it.
     let decoded = match String::from_utf8(decoded) {
         Ok(decoded) => decoded,
-        Err(error) => error.into_bytes().iter().map(|byte| if byte.is_ascii() { char::from(*byte) } else { '?' }).collect(),
+        Err(error) => error
+            .into_bytes()
+            .iter()
+            .map(|byte| if byte.is_ascii() { char::from(*byte) } else { '?' })
+            .collect(),
     };
     (count >= FEWEST_ESCAPES).then_some((decoded, offsets))
 }
 
 fn nibble(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+    char::from(byte)
+        .to_digit(16)
+        .and_then(|digit| u8::try_from(digit).ok())
 }
 
 fn hex_decoded(run: &str) -> Option<Vec<u8>> {
@@ -283,7 +355,9 @@ fn hex_decoded(run: &str) -> Option<Vec<u8>> {
         return None;
     }
     let run = &run[..run.len().min(2 * MAX_VIEW_BYTES)];
-    run.chunks_exact(2).map(|pair| Some(nibble(pair[0])? << 4 | nibble(pair[1])?)).collect()
+    run.chunks_exact(2)
+        .map(|pair| Some(nibble(pair[0])? << 4 | nibble(pair[1])?))
+        .collect()
 }
 
 /// Base64 or base64url without its padding.
@@ -308,7 +382,9 @@ fn base64_decoded(run: &str) -> Option<Vec<u8>> {
             bits &= (1 << held) - 1;
         }
         // Words and paths are base64 by their letters, but not text once decoded: most end here.
-        if decoded.len() == 48 && std::str::from_utf8(&decoded).is_err_and(|error| error.error_len().is_some()) {
+        if decoded.len() == 48
+            && std::str::from_utf8(&decoded).is_err_and(|error| error.error_len().is_some())
+        {
             return None;
         }
     }
@@ -326,14 +402,19 @@ fn printable(bytes: Vec<u8>) -> Option<String> {
     }
     let text = String::from_utf8(bytes).ok()?;
     let all = text.chars().count();
-    let seen = text.chars().filter(|character| !character.is_control() || character.is_whitespace()).count();
+    let seen = text
+        .chars()
+        .filter(|character| !character.is_control() || character.is_whitespace())
+        .count();
     (all > 0 && seen * 10 >= all * 9).then_some(text)
 }
 
 /// Digits and signs read as the letters that they stand for. One byte stays one byte.
 fn digits_as_letters(text: &str) -> String {
     let bytes = text.as_bytes();
-    let is_letter = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'@' | b'$'));
+    let is_letter = |byte: Option<&u8>| {
+        byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'@' | b'$'))
+    };
     let read = |(at, character): (usize, char)| {
         let before = at.checked_sub(1).and_then(|before| bytes.get(before));
         let after = bytes.get(at + character.len_utf8());
@@ -357,7 +438,13 @@ fn digits_as_letters(text: &str) -> String {
 
 /// Each run of single letters with something between them, joined without anything between.
 fn joined_letters(text: &str) -> Vec<(String, Offsets)> {
-    let is_gap = |character: char| character.is_whitespace() || matches!(character, '.' | '-' | '_' | '|' | '*' | ',' | '/' | '·' | '\u{200B}' | '~' | '+');
+    let is_gap = |character: char| {
+        character.is_whitespace()
+            || matches!(
+                character,
+                '.' | '-' | '_' | '|' | '*' | ',' | '/' | '·' | '\u{200B}' | '~' | '+'
+            )
+    };
     let mut runs = Vec::new();
     let mut run = (String::new(), Offsets::default(), 0_usize);
     let mut gap = 1;
@@ -370,7 +457,11 @@ fn joined_letters(text: &str) -> Vec<(String, Offsets)> {
     };
     while let Some((at, character)) = characters.next() {
         if !character.is_alphanumeric() {
-            gap = if is_gap(character) { gap + 1 } else { usize::MAX / 2 };
+            gap = if is_gap(character) {
+                gap + 1
+            } else {
+                usize::MAX / 2
+            };
             continue;
         }
         let alone = characters.peek().is_none_or(|(_, next)| !next.is_alphanumeric());

@@ -83,7 +83,9 @@ impl Folded {
 
     /// Which line a place is in.
     pub(super) fn line(&self, place: usize) -> usize {
-        self.lines.partition_point(|start| *start <= place).saturating_sub(1)
+        self.lines
+            .partition_point(|start| *start <= place)
+            .saturating_sub(1)
     }
 
     /// How many sentences end before a place.
@@ -130,7 +132,9 @@ impl Folded {
                 }
                 continue;
             }
-            let Some(character) = text[at..].chars().next() else { break };
+            let Some(character) = text[at..].chars().next() else {
+                break;
+            };
             at += character.len_utf8();
             if character.is_whitespace() || character == '\u{2800}' {
                 if !spaced {
@@ -259,8 +263,8 @@ fn ascii_look(character: char) -> Option<u8> {
 /// Letters that are drawn otherwise and that no Unicode mapping leads back: small capitals, white on black, flags' halves.
 fn styled_letter(character: char) -> Option<char> {
     const SMALL_CAPITALS: [char; 26] = [
-        'ᴀ', 'ʙ', 'ᴄ', 'ᴅ', 'ᴇ', 'ꜰ', 'ɢ', 'ʜ', 'ɪ', 'ᴊ', 'ᴋ', 'ʟ', 'ᴍ', 'ɴ', 'ᴏ', 'ᴘ', 'ꞯ', 'ʀ', 'ꜱ', 'ᴛ', 'ᴜ', 'ᴠ',
-        'ᴡ', 'ꭓ', 'ʏ', 'ᴢ',
+        'ᴀ', 'ʙ', 'ᴄ', 'ᴅ', 'ᴇ', 'ꜰ', 'ɢ', 'ʜ', 'ɪ', 'ᴊ', 'ᴋ', 'ʟ', 'ᴍ', 'ɴ', 'ᴏ', 'ᴘ', 'ꞯ', 'ʀ', 'ꜱ', 'ᴛ',
+        'ᴜ', 'ᴠ', 'ᴡ', 'ꭓ', 'ʏ', 'ᴢ',
     ];
     let letter = |index: u32| char::from_u32(u32::from('a') + index);
     match u32::from(character) {

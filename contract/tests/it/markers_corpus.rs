@@ -21,12 +21,15 @@ fn real_tools_are_rarely_marked_high() {
         let capture: BTreeMap<&str, &RawValue> = serde_json::from_str(capture).unwrap();
         let package = capture["package"].get();
         servers.insert(package);
-        let initialize: serde_json::Value = serde_json::from_str(capture["initialize"].get()).unwrap_or_default();
+        let initialize: serde_json::Value =
+            serde_json::from_str(capture["initialize"].get()).unwrap_or_default();
         if let Some(text) = initialize["instructions"].as_str() {
             let scan = scan_text(text);
             assert_ne!(scan.level, Level::High, "{package}: {scan:#?}");
         }
-        let tools_sent = capture.get("tools").map(|list| serde_json::from_str::<Vec<&RawValue>>(list.get()));
+        let tools_sent = capture
+            .get("tools")
+            .map(|list| serde_json::from_str::<Vec<&RawValue>>(list.get()));
         for tool in tools_sent.and_then(Result::ok).unwrap_or_default() {
             if !tools.insert(tool.get()) {
                 continue;
@@ -46,16 +49,29 @@ fn real_tools_are_rarely_marked_high() {
                 for marker in &scan.markers {
                     crate::markers_corpus::show(&format!(
                         "{} {package} {} {} {} [{}] {}",
-                        scan.level.name(), marker.class.name(), marker.weight, marker.pointer, marker.matched, marker.excerpt
+                        scan.level.name(),
+                        marker.class.name(),
+                        marker.weight,
+                        marker.pointer,
+                        marker.matched,
+                        marker.excerpt
                     ));
                 }
             }
         }
     }
     let high = levels.get("high").copied().unwrap_or_default();
-    show(&format!("{} tools of {} servers: {levels:?}; {classes:?}; high on {loud_servers:?}", tools.len(), servers.len()));
+    show(&format!(
+        "{} tools of {} servers: {levels:?}; {classes:?}; high on {loud_servers:?}",
+        tools.len(),
+        servers.len()
+    ));
     assert!(tools.len() > 1_000, "only {} tools were found", tools.len());
-    assert!(high * 200 <= tools.len(), "{high} of {} tools are high", tools.len());
+    assert!(
+        high * 200 <= tools.len(),
+        "{high} of {} tools are high",
+        tools.len()
+    );
 }
 
 /// Figures for whoever runs the tests with `--nocapture`.

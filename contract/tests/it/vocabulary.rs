@@ -97,7 +97,10 @@ fn the_documentation_says_what_the_table_says() {
         std::fs::write(&path, page()).unwrap();
     }
     let written = std::fs::read_to_string(&path).unwrap();
-    assert!(written == page(), "docs/kinds.md is not what the table says: run with UPDATE_DOCS=1");
+    assert!(
+        written == page(),
+        "docs/kinds.md is not what the table says: run with UPDATE_DOCS=1"
+    );
 }
 
 /// The published clients' closed set, with what they call safety relevant.
