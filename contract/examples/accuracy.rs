@@ -25,7 +25,10 @@ fn main() -> io::Result<ExitCode> {
 fn print(figures: &Figures, all: bool, out: &mut impl Write) -> io::Result<()> {
     match &figures.golden {
         Some(golden) => print_golden(golden, out)?,
-        None => writeln!(out, "no vectors/golden.jsonl: the published client's cases are left out")?,
+        None => writeln!(
+            out,
+            "no vectors/golden.jsonl: the published client's cases are left out"
+        )?,
     }
     match &figures.drifts {
         Some(drifts) => print_drifts(drifts, all, out)?,
@@ -40,7 +43,11 @@ fn print(figures: &Figures, all: bool, out: &mut impl Write) -> io::Result<()> {
                 writeln!(out, "    {}", printable(name))?;
             }
             writeln!(out, "  low   {}", share(corpus.low, corpus.tools))?;
-            writeln!(out, "  asks for context  {}", share(corpus.asking_for_context, corpus.tools))?;
+            writeln!(
+                out,
+                "  asks for context  {}",
+                share(corpus.asking_for_context, corpus.tools)
+            )?;
         }
         None => writeln!(out, "no corpus/: false alarms of markers are left out")?,
     }
@@ -51,11 +58,19 @@ fn print_golden(golden: &Golden, out: &mut impl Write) -> io::Result<()> {
     let cases = golden.cases;
     writeln!(out, "the published client's {cases} recorded cases")?;
     let same = golden.values - golden.different_values.len();
-    writeln!(out, "  digests and contract hashes equal  {}", share(same, golden.values))?;
+    writeln!(
+        out,
+        "  digests and contract hashes equal  {}",
+        share(same, golden.values)
+    )?;
     for value in &golden.different_values {
         writeln!(out, "    differs: {}", printable(value))?;
     }
-    writeln!(out, "  kinds equal, in the published words  {}", share(golden.same_kinds, cases))?;
+    writeln!(
+        out,
+        "  kinds equal, in the published words  {}",
+        share(golden.same_kinds, cases)
+    )?;
     let mut explained: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for difference in &golden.different_kinds {
         let why = difference.explanation().unwrap_or("NOT EXPLAINED");
@@ -64,12 +79,20 @@ fn print_golden(golden: &Golden, out: &mut impl Write) -> io::Result<()> {
     for (why, ids) in explained {
         writeln!(out, "    {}: {why} ({})", ids.len(), printable(&ids.join(" ")))?;
     }
-    writeln!(out, "  decision under guard equal  {}", share(golden.same_decisions, cases))
+    writeln!(
+        out,
+        "  decision under guard equal  {}",
+        share(golden.same_decisions, cases)
+    )
 }
 
 fn print_drifts(drifts: &Drifts, all: bool, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{} labelled drifts of real servers", drifts.rows)?;
-    writeln!(out, "  with something undecided  {}", share(drifts.opaque, drifts.rows))?;
+    writeln!(
+        out,
+        "  with something undecided  {}",
+        share(drifts.opaque, drifts.rows)
+    )?;
     for (name, tally) in [
         ("guard", &drifts.clear),
         ("guard, labelled ambiguous", &drifts.ambiguous),
@@ -83,9 +106,21 @@ fn print_drifts(drifts: &Drifts, all: bool, out: &mut impl Write) -> io::Result<
 
 fn print_tally(tally: &Tally, all: bool, out: &mut impl Write) -> io::Result<()> {
     let held = tally.false_holds.len();
-    writeln!(out, "    labelled hold, let through  {}", share(tally.let_through.len(), tally.labelled_hold))?;
-    writeln!(out, "    labelled proceed, held      {}", share(held, tally.labelled_proceed))?;
-    writeln!(out, "      of those that changed     {}", share(held, tally.labelled_proceed_changed))?;
+    writeln!(
+        out,
+        "    labelled hold, let through  {}",
+        share(tally.let_through.len(), tally.labelled_hold)
+    )?;
+    writeln!(
+        out,
+        "    labelled proceed, held      {}",
+        share(held, tally.labelled_proceed)
+    )?;
+    writeln!(
+        out,
+        "      of those that changed     {}",
+        share(held, tally.labelled_proceed_changed)
+    )?;
     if all {
         for (what, list) in [("let through", &tally.let_through), ("held", &tally.false_holds)] {
             for one in list {
@@ -100,7 +135,12 @@ fn print_disagreement(what: &str, one: &Disagreement, out: &mut impl Write) -> i
     writeln!(out, "      {what}: {}", printable(&one.id))?;
     writeln!(out, "        label: {}", printable(&one.why))?;
     for change in &one.changes {
-        writeln!(out, "        {} {}", change.kind.name(), printable(&change.pointer))?;
+        writeln!(
+            out,
+            "        {} {}",
+            change.kind.name(),
+            printable(&change.pointer)
+        )?;
     }
     for reason in &one.reasons {
         writeln!(out, "        for {} {}", reason.code, printable(&reason.pointer))?;
@@ -115,8 +155,12 @@ fn share(part: usize, whole: usize) -> String {
 
 /// The data holds servers' words.
 fn printable(text: &str) -> String {
-    text.chars().flat_map(|character| match character {
-        control if control.is_control() => control.escape_unicode().to_string().chars().collect::<Vec<_>>(),
-        other => vec![other],
-    }).collect()
+    text.chars()
+        .flat_map(|character| match character {
+            control if control.is_control() => {
+                control.escape_unicode().to_string().chars().collect::<Vec<_>>()
+            }
+            other => vec![other],
+        })
+        .collect()
 }

@@ -85,11 +85,26 @@ fn diff_server(before: &Surface, after: &Surface, changes: &mut Vec<Change>) {
         && !after.protocol_version.is_empty()
     {
         let (before, after) = (before.protocol_version.clone(), after.protocol_version.clone());
-        add(ChangeKind::ProtocolVersionChanged, "/protocolVersion", before, after);
+        add(
+            ChangeKind::ProtocolVersionChanged,
+            "/protocolVersion",
+            before,
+            after,
+        );
     }
     let texts = [
-        (ChangeKind::ServerInfoChanged, "/serverInfo", &before.server_info, &after.server_info),
-        (ChangeKind::CapabilitiesChanged, "/capabilities", &before.capabilities, &after.capabilities),
+        (
+            ChangeKind::ServerInfoChanged,
+            "/serverInfo",
+            &before.server_info,
+            &after.server_info,
+        ),
+        (
+            ChangeKind::CapabilitiesChanged,
+            "/capabilities",
+            &before.capabilities,
+            &after.capabilities,
+        ),
     ];
     for (kind, pointer, before, after) in texts {
         if let (Some(before), Some(after)) = (before, after)

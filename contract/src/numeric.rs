@@ -16,7 +16,8 @@ const PHONE_DIGITS: usize = 7;
 /// Words that make an amount of the number beside them; compared without case.
 const CURRENCIES: [&str; 27] = [
     "usd", "eur", "gbp", "jpy", "chf", "cny", "rmb", "inr", "krw", "brl", "cad", "aud", "btc", "eth", "usdc",
-    "usdt", "dollar", "dollars", "euro", "euros", "cent", "cents", "pound", "pounds", "yen", "credits", "sats",
+    "usdt", "dollar", "dollars", "euro", "euros", "cent", "cents", "pound", "pounds", "yen", "credits",
+    "sats",
 ];
 
 /// Whether the texts differ, and differ in nothing but numbers that stand for no price, port or address.
@@ -24,9 +25,10 @@ pub fn is_numeric_churn(before: &str, after: &str) -> bool {
     if before == after || before.len() != after.len() {
         return false;
     }
-    let same_prose = before.bytes().zip(after.bytes()).all(|(one, other)| {
-        one == other || one.is_ascii_digit() && other.is_ascii_digit()
-    });
+    let same_prose = before
+        .bytes()
+        .zip(after.bytes())
+        .all(|(one, other)| one == other || one.is_ascii_digit() && other.is_ascii_digit());
     let digits = before.bytes().filter(u8::is_ascii_digit).count();
     if !same_prose || digits > MAX_DIGITS || digits * 100 > MAX_PERCENT * before.chars().count() {
         return false;
@@ -42,7 +44,10 @@ pub fn is_numeric_churn(before: &str, after: &str) -> bool {
 
 /// Whether the number in this word is part of a price, a port, an address or a telephone number.
 fn points_somewhere(words: &[&str], index: usize) -> bool {
-    is_address(words[index]) || is_after_port(words, index) || is_amount(words, index) || is_phone(words, index)
+    is_address(words[index])
+        || is_after_port(words, index)
+        || is_amount(words, index)
+        || is_phone(words, index)
 }
 
 /// URLs, paths, hosts, mail addresses, IP addresses, `host:port`.
@@ -50,7 +55,8 @@ fn is_address(word: &str) -> bool {
     let word = trimmed(word);
     let bytes = word.as_bytes();
     let is_date = is_date(word);
-    let has_slash = word.contains(['/', '\\']) && !is_date && word.bytes().any(|byte| byte.is_ascii_alphabetic());
+    let has_slash =
+        word.contains(['/', '\\']) && !is_date && word.bytes().any(|byte| byte.is_ascii_alphabetic());
     let has_port = bytes
         .windows(2)
         .any(|pair| pair[0] == b':' && pair[1].is_ascii_digit());
@@ -81,7 +87,10 @@ fn is_after_port(words: &[&str], index: usize) -> bool {
 
 /// A currency's sign or word in or beside the number, which may be written in several groups.
 fn is_amount(words: &[&str], index: usize) -> bool {
-    let is_group = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit() || b",.'".contains(&byte));
+    let is_group = |word: &str| {
+        word.bytes()
+            .all(|byte| byte.is_ascii_digit() || b",.'".contains(&byte))
+    };
     let (first, last) = run_around(words, index, is_group);
     words[first.saturating_sub(1)..]
         .iter()
@@ -96,7 +105,11 @@ fn has_currency(word: &str) -> bool {
     has_sign
         || word
             .split(|character: char| !character.is_alphabetic())
-            .any(|part| CURRENCIES.iter().any(|currency| part.eq_ignore_ascii_case(currency)))
+            .any(|part| {
+                CURRENCIES
+                    .iter()
+                    .any(|currency| part.eq_ignore_ascii_case(currency))
+            })
 }
 
 /// Seven digits or more in several groups that are no date.
@@ -119,7 +132,11 @@ fn is_phone(words: &[&str], index: usize) -> bool {
 
 /// The longest run of words like this one around it: first and last index.
 fn run_around(words: &[&str], index: usize, belongs: impl Fn(&str) -> bool) -> (usize, usize) {
-    let before = words[..index].iter().rev().take_while(|word| belongs(word)).count();
+    let before = words[..index]
+        .iter()
+        .rev()
+        .take_while(|word| belongs(word))
+        .count();
     let after = words[index + 1..].iter().take_while(|word| belongs(word)).count();
     (index - before, index + after)
 }

@@ -85,18 +85,51 @@ pub struct Reason {
 pub const CODES: &[(&str, &str)] = &[
     (NEW_TOOL, "A new tool on a server that is pinned."),
     (TOOL_GONE, "The tool is gone from the listing."),
-    (NO_DIGEST, "The definition can't be read without doubt, so nothing can be pinned to it."),
+    (
+        NO_DIGEST,
+        "The definition can't be read without doubt, so nothing can be pinned to it.",
+    ),
     (UNREADABLE, "What the server sent is no tool definition."),
-    (MARKER, "The change brings text that addresses the model or points to a way out for data."),
-    (ASKS_FOR_CONTEXT, "The change asks the model for what it knows: the conversation, its instructions, files or secrets."),
-    (SCAN_INCOMPLETE, "The text is too large to be searched for markers to its end."),
-    (CAPABILITY_GAINED, "By its declaration the tool can do something that it could not."),
-    (BLAST_RADIUS_GAINED, "By its declaration a call of the tool can do more harm than before."),
-    (DANGEROUS_WIDENING, "The tool deletes, executes, administers or pays, and takes calls that it refused before."),
-    (MANY_WIDENINGS, "So much is new at once that it is another tool than the one approved."),
-    (HINT_NOT_BORNE_OUT, "The hint makes the tool look more harmless than its declaration shows."),
-    (OUTPUT_SCHEMA_PROSE, "The new output schema carries text that the model reads."),
-    (FIRST_SIGHT_MARKER, "A definition never seen before carries markers of a high level."),
+    (
+        MARKER,
+        "The change brings text that addresses the model or points to a way out for data.",
+    ),
+    (
+        ASKS_FOR_CONTEXT,
+        "The change asks the model for what it knows: the conversation, its instructions, files or secrets.",
+    ),
+    (
+        SCAN_INCOMPLETE,
+        "The text is too large to be searched for markers to its end.",
+    ),
+    (
+        CAPABILITY_GAINED,
+        "By its declaration the tool can do something that it could not.",
+    ),
+    (
+        BLAST_RADIUS_GAINED,
+        "By its declaration a call of the tool can do more harm than before.",
+    ),
+    (
+        DANGEROUS_WIDENING,
+        "The tool deletes, executes, administers or pays, and takes calls that it refused before.",
+    ),
+    (
+        MANY_WIDENINGS,
+        "So much is new at once that it is another tool than the one approved.",
+    ),
+    (
+        HINT_NOT_BORNE_OUT,
+        "The hint makes the tool look more harmless than its declaration shows.",
+    ),
+    (
+        OUTPUT_SCHEMA_PROSE,
+        "The new output schema carries text that the model reads.",
+    ),
+    (
+        FIRST_SIGHT_MARKER,
+        "A definition never seen before carries markers of a high level.",
+    ),
 ];
 
 pub(crate) const NEW_TOOL: &str = "new-tool";
@@ -199,24 +232,23 @@ pub fn judge(posture: Posture, before: Option<&Definition>, after: Option<&Defin
     examine(before, after).verdict(posture)
 }
 
-/// Decides about a tool of a server that nothing is pinned of.
+/// Decides about a tool of a server that nothing is pinned of, under guard and strict.
 pub fn first_sight(definition: &Definition) -> Verdict {
+    let scan = markers::scan_definition(definition);
     let mut reasons = unreadable(definition);
+    let mut notes = Vec::new();
+    match scan.level {
+        Level::High => reasons.push(Reason::coded(FIRST_SIGHT_MARKER, "")),
+        Level::None | Level::Low => notes = marker_reasons(&scan.markers),
+    }
+    if scan.incomplete {
+        reasons.push(Reason::coded(SCAN_INCOMPLETE, ""));
+    }
     let decision = match definition.no_digest() {
         Some(NoDigest::NotJson | NoDigest::NotAnObject) => Decision::Inconclusive,
-        Some(_) => Decision::Hold,
-        None => Decision::Proceed,
+        _ if reasons.is_empty() => Decision::Proceed,
+        _ => Decision::Hold,
     };
-    let scan = markers::scan_definition(definition);
-    let (high, notes): (Vec<Reason>, Vec<Reason>) = match scan.level {
-        Level::High => (vec![Reason::coded(FIRST_SIGHT_MARKER, "")], Vec::new()),
-        Level::None | Level::Low => (Vec::new(), marker_reasons(&scan.markers)),
-    };
-    let decision = match decision {
-        Decision::Proceed if !high.is_empty() => Decision::Hold,
-        decision => decision,
-    };
-    reasons.extend(high);
     Verdict {
         decision,
         reasons,
@@ -342,8 +374,7 @@ impl Examination {
                 Treatment::Proceed | Treatment::Report => None,
                 Treatment::ProceedIfBenign => {
                     widenings += 1;
-                    is_drastic(&self.action)
-                        .then(|| Reason::coded(DANGEROUS_WIDENING, &change.pointer))
+                    is_drastic(&self.action).then(|| Reason::coded(DANGEROUS_WIDENING, &change.pointer))
                 }
                 Treatment::ProceedIfAgreed => (!hints::agrees(change, classes))
                     .then(|| Reason::coded(HINT_NOT_BORNE_OUT, &change.pointer)),

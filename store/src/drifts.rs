@@ -264,7 +264,18 @@ async fn load_changes(session: &mut Session, drift: i64) -> Result<Vec<Change>, 
     });
     rows.into_iter()
         .map(
-            |(kind, subject_kind, name, pointer, before, after, before_digest, after_digest, witness, rule)| {
+            |(
+                kind,
+                subject_kind,
+                name,
+                pointer,
+                before,
+                after,
+                before_digest,
+                after_digest,
+                witness,
+                rule,
+            )| {
                 let subject = match subject_kind.as_str() {
                     SERVER => Subject::Server,
                     INSTRUCTIONS => Subject::Instructions,
@@ -291,7 +302,10 @@ fn excerpted(change: &Change) -> Change {
     Change {
         before: change.before.as_deref().map(excerpt),
         after: change.after.as_deref().map(excerpt),
-        witness: change.witness.clone().filter(|witness| witness.len() <= MAX_EXCERPT),
+        witness: change
+            .witness
+            .clone()
+            .filter(|witness| witness.len() <= MAX_EXCERPT),
         ..change.clone()
     }
 }

@@ -114,7 +114,9 @@ impl Comparison<'_> {
         let anything = Value::Object(Vec::new());
         // A tool without a schema of its arguments takes any.
         let (old, new) = (before.unwrap_or(&anything), after.unwrap_or(&anything));
-        let are_schemas = [old, new].iter().all(|side| matches!(side, Value::Object(_) | Value::Bool(_)));
+        let are_schemas = [old, new]
+            .iter()
+            .all(|side| matches!(side, Value::Object(_) | Value::Bool(_)));
         let kind = match name {
             "description" => match (before.and_then(Value::as_str), after.and_then(Value::as_str)) {
                 (Some(before), Some(after)) if is_numeric_churn(before, after) => {
@@ -180,7 +182,9 @@ impl Comparison<'_> {
                 ChangeKind::DefaultChanged if states_null(&difference) => ChangeKind::DefaultStated,
                 _ if repeated::is_still_said(&difference, before, after) => ChangeKind::SchemaRewritten,
                 // What was left open in a part is settled for the whole.
-                ChangeKind::OutputSchemaChanged | ChangeKind::SchemaUndecided | ChangeKind::DeepSchemaUndiffable
+                ChangeKind::OutputSchemaChanged
+                | ChangeKind::SchemaUndecided
+                | ChangeKind::DeepSchemaUndiffable
                     if promises_more =>
                 {
                     ChangeKind::OutputSchemaNarrowed
@@ -200,7 +204,9 @@ impl Comparison<'_> {
             difference.after,
         );
         if let Some(change) = self.changes.last_mut() {
-            change.witness = difference.witness.and_then(|witness| canonical(&witness, None).ok());
+            change.witness = difference
+                .witness
+                .and_then(|witness| canonical(&witness, None).ok());
             change.rule = difference.rule.map(str::to_owned);
         }
     }
@@ -210,9 +216,9 @@ impl Comparison<'_> {
     fn agree_with(&mut self, whole: ChangeKind, member: &str, first: usize, before: &Value, after: &Value) {
         let inside = &self.changes[first..];
         let is_said = match whole {
-            ChangeKind::SchemaRewritten | ChangeKind::ConstraintWidened | ChangeKind::OutputSchemaNarrowed => {
-                !inside.is_empty()
-            }
+            ChangeKind::SchemaRewritten
+            | ChangeKind::ConstraintWidened
+            | ChangeKind::OutputSchemaNarrowed => !inside.is_empty(),
             ChangeKind::SchemaUndecided => inside
                 .iter()
                 .any(|change| change.kind.direction() == Direction::Opaque),

@@ -47,7 +47,9 @@ fn prose_in(value: &Value, role: Role, name: Option<&str>, depth: usize, place: 
             Role::Schema | Role::Named | Role::Other => !text.is_empty(),
         },
         Value::Array(items) => items.iter().enumerate().any(|(index, item)| {
-            descend(place, &index.to_string(), |place| prose_in(item, role, None, depth + 1, place))
+            descend(place, &index.to_string(), |place| {
+                prose_in(item, role, None, depth + 1, place)
+            })
         }),
         Value::Object(members) => members.iter().any(|(key, member)| {
             descend(place, key, |place| {
@@ -86,8 +88,20 @@ fn keyword(key: &str) -> Role {
         "type" | "format" | "$ref" | "$schema" | "$id" | "$anchor" | "$dynamicRef" | "$dynamicAnchor"
         | "contentEncoding" | "contentMediaType" => Role::Word,
         "title" => Role::Title,
-        "items" | "additionalItems" | "prefixItems" | "additionalProperties" | "propertyNames" | "contains"
-        | "allOf" | "anyOf" | "oneOf" | "not" | "if" | "then" | "else" | "unevaluatedProperties"
+        "items"
+        | "additionalItems"
+        | "prefixItems"
+        | "additionalProperties"
+        | "propertyNames"
+        | "contains"
+        | "allOf"
+        | "anyOf"
+        | "oneOf"
+        | "not"
+        | "if"
+        | "then"
+        | "else"
+        | "unevaluatedProperties"
         | "unevaluatedItems" => Role::Schema,
         _ => Role::Other,
     }

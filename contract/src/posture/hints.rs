@@ -17,7 +17,9 @@ pub(super) fn agrees(change: &Change, classes: &Classes) -> bool {
     match change.pointer.as_str() {
         "/annotations/readOnlyHint" => keeps(Promise::ReadOnly) && !does.changes(),
         "/annotations/destructiveHint" => keeps(Promise::NotDestructive) && !does.is_drastic(),
-        "/annotations/openWorldHint" => keeps(Promise::ClosedWorld) && classes.action.egress != Egress::External,
+        "/annotations/openWorldHint" => {
+            keeps(Promise::ClosedWorld) && classes.action.egress != Egress::External
+        }
         // A call that is repeated must not be one that was better made once.
         "/annotations/idempotentHint" => !does.is_drastic() && does != ActionType::Send,
         _ => false,

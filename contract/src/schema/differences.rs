@@ -823,7 +823,10 @@ impl<'e, 'a> Walk<'e, 'a> {
                 Some(Value::Array(names)) => names.iter().position(|one| one.as_str() == Some(name)),
                 _ => None,
             };
-            below(&place.pointer, &["required", &index.unwrap_or_default().to_string()])
+            below(
+                &place.pointer,
+                &["required", &index.unwrap_or_default().to_string()],
+            )
         };
         if ours == theirs {
             return;
@@ -1124,7 +1127,11 @@ impl<'e, 'a> Walk<'e, 'a> {
             let kind = match word {
                 "default" => ChangeKind::DefaultChanged,
                 "title" if recased(old_value) && recased(new_value) => ChangeKind::SchemaRewritten,
-                "x-mcp-header" if new_value.and_then(Value::as_str).is_some_and(|text| !text.is_empty()) => {
+                "x-mcp-header"
+                    if new_value
+                        .and_then(Value::as_str)
+                        .is_some_and(|text| !text.is_empty()) =>
+                {
                     ChangeKind::ParamMirroredToHeader
                 }
                 _ => ChangeKind::ParamTextChanged,

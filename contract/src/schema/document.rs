@@ -85,7 +85,8 @@ fn percent_decoded(fragment: &str) -> Option<String> {
 /// declares none and says that any are taken is a map.
 pub(super) fn declares_and_closes(schema: &Value) -> bool {
     let is_schema = |name: &str| matches!(schema.get(name), Some(Value::Object(_)));
-    let declares_none = matches!(schema.get("properties"), Some(Value::Object(members)) if members.is_empty());
+    let declares_none =
+        matches!(schema.get("properties"), Some(Value::Object(members)) if members.is_empty());
     let is_map = declares_none && schema.get("additionalProperties") == Some(&Value::Bool(true));
     is_schema("properties")
         && !is_map

@@ -515,9 +515,9 @@ pub(super) fn decides(word: &str) -> bool {
 fn is_any_string(schema: &Value) -> bool {
     match schema {
         Value::Bool(accepts) => *accepts,
-        Value::Object(words) => words.iter().all(|(word, said)| {
-            !decides(word) || (word == "type" && said.as_str() == Some("string"))
-        }),
+        Value::Object(words) => words
+            .iter()
+            .all(|(word, said)| !decides(word) || (word == "type" && said.as_str() == Some("string"))),
         _ => false,
     }
 }

@@ -25,7 +25,8 @@ fn no_drift_labelled_hold_is_let_through_and_few_others_are_held() {
     let Some(shared) = shared() else { return };
     let figures = measure(&shared);
     let drifts = figures.drifts.unwrap();
-    let nothing_passes = |tally: &Tally| assert!(tally.let_through.is_empty(), "{}", told(&tally.let_through));
+    let nothing_passes =
+        |tally: &Tally| assert!(tally.let_through.is_empty(), "{}", told(&tally.let_through));
     nothing_passes(&drifts.clear);
     nothing_passes(&drifts.strict);
     let held = drifts.clear.false_holds.len();
@@ -36,7 +37,11 @@ fn no_drift_labelled_hold_is_let_through_and_few_others_are_held() {
         drifts.clear.labelled_proceed_changed,
         told(&drifts.clear.false_holds)
     );
-    assert!(drifts.strict.false_holds.is_empty(), "{}", told(&drifts.strict.false_holds));
+    assert!(
+        drifts.strict.false_holds.is_empty(),
+        "{}",
+        told(&drifts.strict.false_holds)
+    );
     let corpus = figures.corpus.unwrap();
     assert!(corpus.high.len() * 1000 <= 5 * corpus.tools, "{:?}", corpus.high);
 }

@@ -324,7 +324,9 @@ pub(crate) const CASES: &[Case] = &[
     ),
     tool(
         "a hint that is reversed, either way",
-        &[r#"{"name":"a","annotations":{"destructiveHint":true,"openWorldHint":false,"readOnlyHint":false}}"#],
+        &[
+            r#"{"name":"a","annotations":{"destructiveHint":true,"openWorldHint":false,"readOnlyHint":false}}"#,
+        ],
         &[r#"{"name":"a","annotations":{"destructiveHint":false,"openWorldHint":true,"readOnlyHint":true}}"#],
         &[
             "annotation-hint-changed /annotations/destructiveHint",
@@ -471,7 +473,11 @@ pub(crate) const CASES: &[Case] = &[
             ..NOTHING
         },
         after: Declared {
-            about: Some(["2025-11-25", r#"{"version": "2", "name": "a"}"#, r#"{"tools":{},"prompts":{}}"#]),
+            about: Some([
+                "2025-11-25",
+                r#"{"version": "2", "name": "a"}"#,
+                r#"{"tools":{},"prompts":{}}"#,
+            ]),
             ..NOTHING
         },
         expected: &[

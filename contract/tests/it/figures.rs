@@ -219,11 +219,12 @@ fn drifts(text: &str) -> Drifts {
         drifts.rows += 1;
         let (before, after) = (side(&line, "before"), side(&line, "after"));
         let examination = examine(before.as_ref(), after.as_ref());
-        if examination
-            .changes
-            .iter()
-            .any(|change| matches!(change.kind, ChangeKind::SchemaUndecided | ChangeKind::DeepSchemaUndiffable))
-        {
+        if examination.changes.iter().any(|change| {
+            matches!(
+                change.kind,
+                ChangeKind::SchemaUndecided | ChangeKind::DeepSchemaUndiffable
+            )
+        }) {
             drifts.opaque += 1;
         }
         let flag = |name: &str| line.get(name).is_some_and(|flag| flag.get() == "true");
@@ -279,8 +280,9 @@ fn captures(folder: &Path, corpus: &mut Corpus) {
         } else if path.extension().is_some_and(|extension| extension == "json") {
             let text = std::fs::read_to_string(&path).expect("a capture can be read");
             let capture: BTreeMap<&str, &RawValue> = serde_json::from_str(&text).unwrap_or_default();
-            let tools: Option<Vec<&RawValue>> =
-                capture.get("tools").and_then(|tools| serde_json::from_str(tools.get()).ok());
+            let tools: Option<Vec<&RawValue>> = capture
+                .get("tools")
+                .and_then(|tools| serde_json::from_str(tools.get()).ok());
             for tool in tools.unwrap_or_default() {
                 tool_figures(&path, tool, corpus);
             }

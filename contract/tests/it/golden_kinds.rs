@@ -13,7 +13,12 @@ fn every_difference_from_the_published_kinds_is_one_we_mean() {
         .different_kinds
         .iter()
         .filter(|difference| difference.explanation().is_none())
-        .map(|difference| format!("{}: {:?} | {:?}", difference.id, difference.recorded, difference.ours))
+        .map(|difference| {
+            format!(
+                "{}: {:?} | {:?}",
+                difference.id, difference.recorded, difference.ours
+            )
+        })
         .collect();
     assert!(unexplained.is_empty(), "{unexplained:#?}");
 }

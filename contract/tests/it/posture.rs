@@ -280,7 +280,11 @@ const ROWS: &[Row] = &[
 ];
 
 fn verdict(posture: Posture, before: &str, after: &str) -> Verdict {
-    judge(posture, Some(&Definition::read(before)), Some(&Definition::read(after)))
+    judge(
+        posture,
+        Some(&Definition::read(before)),
+        Some(&Definition::read(after)),
+    )
 }
 
 fn codes(verdict: &Verdict) -> Vec<&'static str> {
@@ -301,7 +305,12 @@ fn guard_does_what_each_clause_says() {
         for code in row.guard {
             assert!(given.contains(code), "{}: {given:?} lacks {code}", row.clause);
         }
-        assert_eq!(given.is_empty(), row.guard.is_empty(), "{}: {given:?}", row.clause);
+        assert_eq!(
+            given.is_empty(),
+            row.guard.is_empty(),
+            "{}: {given:?}",
+            row.clause
+        );
         let expected = match row.guard {
             [] => Decision::Proceed,
             _ => Decision::Hold,
@@ -364,10 +373,20 @@ fn a_new_tool_and_one_that_is_gone_are_held() {
 fn what_is_no_tool_at_all_is_inconclusive() {
     for text in ["[1]", "not json", "\"a\"", ""] {
         for posture in [Posture::Guard, Posture::Strict] {
-            assert_eq!(verdict(posture, r#"{"name":"a"}"#, text).decision, Decision::Inconclusive, "{text}");
+            assert_eq!(
+                verdict(posture, r#"{"name":"a"}"#, text).decision,
+                Decision::Inconclusive,
+                "{text}"
+            );
         }
-        assert_eq!(verdict(Posture::Monitor, r#"{"name":"a"}"#, text).decision, Decision::Proceed);
-        assert_eq!(first_sight(&Definition::read(text)).decision, Decision::Inconclusive);
+        assert_eq!(
+            verdict(Posture::Monitor, r#"{"name":"a"}"#, text).decision,
+            Decision::Proceed
+        );
+        assert_eq!(
+            first_sight(&Definition::read(text)).decision,
+            Decision::Inconclusive
+        );
     }
 }
 
@@ -377,8 +396,13 @@ fn at_first_sight_a_tool_with_markers_of_a_high_level_is_withheld() {
     let verdict = first_sight(&Definition::read(poisoned));
     assert_eq!(verdict.decision, Decision::Hold);
     assert_eq!(codes(&verdict), ["first-sight-marker"]);
-    let plain = first_sight(&Definition::read(r#"{"name":"add","description":"Adds two numbers."}"#));
-    assert_eq!((plain.decision, plain.reasons, plain.notes), (Decision::Proceed, vec![], vec![]));
+    let plain = first_sight(&Definition::read(
+        r#"{"name":"add","description":"Adds two numbers."}"#,
+    ));
+    assert_eq!(
+        (plain.decision, plain.reasons, plain.notes),
+        (Decision::Proceed, vec![], vec![])
+    );
 }
 
 #[test]
@@ -388,13 +412,22 @@ fn instructions_that_changed_are_left_out_of_the_handshake() {
         let (before, after) = (read(before), read(after));
         let decide = |posture| judge_instructions(posture, before.as_ref(), after.as_ref()).decision;
         assert_eq!(decide(Posture::Monitor), Decision::Proceed);
-        assert_eq!((decide(Posture::Guard), decide(Posture::Strict)), (guard, strict), "{after:?}");
+        assert_eq!(
+            (decide(Posture::Guard), decide(Posture::Strict)),
+            (guard, strict),
+            "{after:?}"
+        );
     };
     use Decision::{Hold, Proceed};
     let old = Some("Search first; there are 120 notes in all.");
     check(old, old, Proceed, Proceed);
     check(None, old, Hold, Hold);
-    check(old, Some("Search first; there are 137 notes in all."), Proceed, Hold);
+    check(
+        old,
+        Some("Search first; there are 137 notes in all."),
+        Proceed,
+        Hold,
+    );
     check(old, Some("Search last; there are 120 notes in all."), Hold, Hold);
     // Nothing is left that could be left out.
     check(old, None, Proceed, Proceed);
@@ -415,7 +448,12 @@ fn fifty_benign_steps_whose_sum_is_not_benign_are_held() {
     let mut first_held = None;
     for step in 1..=50 {
         let from_the_last = verdict(Posture::Guard, &widened(step - 1), &widened(step));
-        assert_eq!(from_the_last.decision, Decision::Proceed, "{:?}", from_the_last.reasons);
+        assert_eq!(
+            from_the_last.decision,
+            Decision::Proceed,
+            "{:?}",
+            from_the_last.reasons
+        );
         let from_the_baseline = verdict(Posture::Guard, &widened(0), &widened(step));
         if from_the_baseline.decision == Decision::Hold {
             first_held.get_or_insert(step);
@@ -438,7 +476,10 @@ fn each_code_has_a_sentence_and_is_no_kind_of_change() {
 }
 
 fn text() -> impl Strategy<Value = String> {
-    let known = ROWS.iter().flat_map(|row| [row.before, row.after]).collect::<Vec<_>>();
+    let known = ROWS
+        .iter()
+        .flat_map(|row| [row.before, row.after])
+        .collect::<Vec<_>>();
     prop_oneof![
         8 => prop::sample::select(known).prop_map(str::to_owned),
         1 => any::<String>(),

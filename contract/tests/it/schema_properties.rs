@@ -28,8 +28,8 @@ fn close(schema: &mut Json) {
                 }
             }
             let is_schema = |word: &str| words.get(word).is_some_and(Json::is_object);
-            let is_map =
-                words.get("properties") == Some(&json!({})) && words.get("additionalProperties") == Some(&json!(true));
+            let is_map = words.get("properties") == Some(&json!({}))
+                && words.get("additionalProperties") == Some(&json!(true));
             if is_schema("properties")
                 && !is_map
                 && !is_schema("additionalProperties")

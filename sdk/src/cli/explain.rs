@@ -92,13 +92,22 @@ pub(super) fn run(arguments: &ExplainArguments, output: &mut Output) -> Exit {
     if let Some(file) = &arguments.batch {
         return batch::run(file, output);
     }
-    let read: Result<Vec<Option<Definition>>, String> =
-        arguments.definitions.iter().map(|file| definition(file)).collect();
+    let read: Result<Vec<Option<Definition>>, String> = arguments
+        .definitions
+        .iter()
+        .map(|file| definition(file))
+        .collect();
     let explanation = match read.map(<[_; 2]>::try_from) {
         Ok(Ok([before, after])) => Explanation::of_step(before, after),
         Ok(Err(mut single)) => match single.pop().flatten() {
             Some(definition) => Explanation::of_first_sight(definition),
-            None => return refuse("`null` is no tool; give it beside one that came or went", arguments, output),
+            None => {
+                return refuse(
+                    "`null` is no tool; give it beside one that came or went",
+                    arguments,
+                    output,
+                );
+            }
         },
         Err(mistake) => return refuse(&mistake, arguments, output),
     };
@@ -128,7 +137,10 @@ fn definition(file: &Path) -> Result<Option<Definition>, String> {
     let name = file.display();
     let mut bytes = Vec::new();
     let read = if file.as_os_str() == "-" {
-        io::stdin().lock().take(MAX_DEFINITION + 1).read_to_end(&mut bytes)
+        io::stdin()
+            .lock()
+            .take(MAX_DEFINITION + 1)
+            .read_to_end(&mut bytes)
     } else {
         File::open(file).and_then(|opened| opened.take(MAX_DEFINITION + 1).read_to_end(&mut bytes))
     };

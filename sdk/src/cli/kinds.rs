@@ -68,7 +68,10 @@ fn print_document(output: &mut Output) {
         schema: "mcpindex.kinds/1",
         kinds: ChangeKind::all().iter().map(kind).collect(),
         treatments: Treatment::all().iter().map(treatment).collect(),
-        reasons: CODES.iter().map(|&(name, sentence)| Word { name, sentence }).collect(),
+        reasons: CODES
+            .iter()
+            .map(|&(name, sentence)| Word { name, sentence })
+            .collect(),
     };
     // Fails only for maps with keys that are no strings; there are none.
     output.document(&serde_json::to_string_pretty(&document).unwrap_or_default());
@@ -76,13 +79,24 @@ fn print_document(output: &mut Output) {
 
 fn print_text(output: &mut Output) {
     let width = |name: fn(&ChangeKind) -> &'static str| {
-        ChangeKind::all().iter().map(|kind| name(kind).len()).max().unwrap_or(0)
+        ChangeKind::all()
+            .iter()
+            .map(|kind| name(kind).len())
+            .max()
+            .unwrap_or(0)
     };
     let (kinds, directions) = (width(|kind| kind.name()), width(|kind| kind.direction().name()));
-    output.line(Style::Strong, &format!("{} kinds of change", ChangeKind::all().len()));
+    output.line(
+        Style::Strong,
+        &format!("{} kinds of change", ChangeKind::all().len()),
+    );
     for kind in ChangeKind::all() {
         let (name, direction, guard) = (kind.name(), kind.direction().name(), kind.guard().name());
-        let relevant = if kind.safety_relevant() { "  safety relevant" } else { "" };
+        let relevant = if kind.safety_relevant() {
+            "  safety relevant"
+        } else {
+            ""
+        };
         output.line(
             Style::Plain,
             &format!("  {name:kinds$}  {direction:directions$}  {guard}{relevant}"),
@@ -92,7 +106,10 @@ fn print_text(output: &mut Output) {
     output.line(Style::Plain, "");
     output.line(Style::Strong, "under guard");
     for treatment in Treatment::all() {
-        output.line(Style::Plain, &format!("  {:17}  {}", treatment.name(), treatment.sentence()));
+        output.line(
+            Style::Plain,
+            &format!("  {:17}  {}", treatment.name(), treatment.sentence()),
+        );
     }
     output.line(Style::Plain, "");
     output.line(Style::Strong, "other reasons to hold");

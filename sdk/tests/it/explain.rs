@@ -73,22 +73,44 @@ fn document(output: &Output) -> Value {
 }
 
 fn two() -> tempfile::TempDir {
-    folder(&[("before.json", BEFORE), ("after.json", AFTER), ("null.json", "null\n"), ("poisoned.json", POISONED)])
+    folder(&[
+        ("before.json", BEFORE),
+        ("after.json", AFTER),
+        ("null.json", "null\n"),
+        ("poisoned.json", POISONED),
+    ])
 }
 
 #[test]
 fn a_change_is_told_with_its_verdicts_and_why() {
     let folder = two();
-    assert_snapshot!(shown(&run(folder.path(), &["explain", "before.json", "after.json"], "")));
+    assert_snapshot!(shown(&run(
+        folder.path(),
+        &["explain", "before.json", "after.json"],
+        ""
+    )));
 }
 
 #[test]
 fn the_document_says_the_same() {
     let folder = two();
-    let output = run(folder.path(), &["explain", "--json", "before.json", "after.json"], "");
+    let output = run(
+        folder.path(),
+        &["explain", "--json", "before.json", "after.json"],
+        "",
+    );
     assert_snapshot!(shown(&output));
     let document = document(&output);
-    for member in ["definitionDigest", "contractHash", "changes", "postures", "reasons", "markers", "capabilities", "action"] {
+    for member in [
+        "definitionDigest",
+        "contractHash",
+        "changes",
+        "postures",
+        "reasons",
+        "markers",
+        "capabilities",
+        "action",
+    ] {
         assert!(document.get(member).is_some(), "{member}");
     }
 }
@@ -108,12 +130,24 @@ fn a_poisoned_tool_is_withheld_at_first_sight_and_moves_no_cursor() {
 #[test]
 fn stdin_and_null_stand_for_a_side() {
     let folder = two();
-    let new = document(&run(folder.path(), &["explain", "--json", "null.json", "-"], BEFORE));
+    let new = document(&run(
+        folder.path(),
+        &["explain", "--json", "null.json", "-"],
+        BEFORE,
+    ));
     assert_eq!(new["postures"]["guard"], "hold");
     assert_eq!(new["reasons"][0]["code"], "new-tool");
-    let gone = document(&run(folder.path(), &["explain", "--json", "before.json", "null.json"], ""));
+    let gone = document(&run(
+        folder.path(),
+        &["explain", "--json", "before.json", "null.json"],
+        "",
+    ));
     assert_eq!(gone["reasons"][0]["code"], "tool-gone");
-    let same = document(&run(folder.path(), &["explain", "--json", "before.json", "before.json"], ""));
+    let same = document(&run(
+        folder.path(),
+        &["explain", "--json", "before.json", "before.json"],
+        "",
+    ));
     assert_eq!(same["postures"]["strict"], "proceed");
 }
 
@@ -161,11 +195,19 @@ fn a_file_that_is_not_there_is_a_mistake_of_the_arguments() {
     let folder = two();
     let output = run(folder.path(), &["explain", "--json", "nowhere.json"], "");
     assert_eq!(output.status.code(), Some(2));
-    assert!(document(&output)["error"].as_str().unwrap().starts_with("nowhere.json can't be read"));
+    assert!(
+        document(&output)["error"]
+            .as_str()
+            .unwrap()
+            .starts_with("nowhere.json can't be read")
+    );
     let none = run(folder.path(), &["explain", "--json"], "");
     assert_eq!(none.status.code(), Some(2));
     assert!(document(&none)["error"].is_string());
-    assert_eq!(run(folder.path(), &["explain", "null.json"], "").status.code(), Some(2));
+    assert_eq!(
+        run(folder.path(), &["explain", "null.json"], "").status.code(),
+        Some(2)
+    );
 }
 
 #[test]

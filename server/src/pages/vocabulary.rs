@@ -28,7 +28,10 @@ const DIRECTIONS: [(Direction, &str); 5] = [
         Direction::Meaning,
         "Text that the model reads, or what comes back, differs.",
     ),
-    (Direction::Hint, "An annotation differs, or only how something is written."),
+    (
+        Direction::Hint,
+        "An annotation differs, or only how something is written.",
+    ),
     (Direction::Opaque, "It could not be compared further."),
 ];
 

@@ -84,8 +84,8 @@ fn explained(line: &[u8]) -> Result<(Id, Explanation), (Id, String)> {
 fn side(members: &Members<'_>, name: &str) -> Result<Option<Definition>, String> {
     let named = format!("{name}_text");
     if let Some(text) = members.get(&named).filter(|text| text.get() != "null") {
-        let text: String =
-            serde_json::from_str(text.get()).map_err(|_| format!("`{named}` is no string of whole characters"))?;
+        let text: String = serde_json::from_str(text.get())
+            .map_err(|_| format!("`{named}` is no string of whole characters"))?;
         return Ok(Some(Definition::read(&text)));
     }
     match members.get(name) {

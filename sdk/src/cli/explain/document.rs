@@ -166,7 +166,11 @@ fn document(explanation: &Explanation) -> Document<'_> {
                 reason_part(reason, Posture::ALL.iter().filter(|posture| holds(posture)))
             })
             .collect(),
-        notes: guard.notes.iter().map(|note| reason_part(note, [].iter())).collect(),
+        notes: guard
+            .notes
+            .iter()
+            .map(|note| reason_part(note, [].iter()))
+            .collect(),
         marker_level: examination.scan.level.name(),
         markers: examination
             .scan

@@ -81,7 +81,10 @@ fn print_verdicts(explanation: &Explanation, output: &mut Output) {
             Decision::Proceed => Style::Plain,
             Decision::Hold | Decision::Inconclusive => Style::Alarm,
         };
-        output.line(style, &format!("  {:8} {:8}{why}", posture.name(), verdict.decision.name()));
+        output.line(
+            style,
+            &format!("  {:8} {:8}{why}", posture.name(), verdict.decision.name()),
+        );
     }
 }
 
@@ -125,14 +128,20 @@ fn print_change(change: &Change, output: &mut Output) {
     };
     let pointer = visible_within(&change.pointer, LINE);
     let (kind, direction) = (change.kind.name(), change.kind.direction().name());
-    output.line(style, &format!("  {kind}  {direction}  {pointer}").trim_end().to_owned());
+    output.line(
+        style,
+        &format!("  {kind}  {direction}  {pointer}").trim_end().to_owned(),
+    );
     output.line(Style::Faint, &format!("    {}", change.kind.sentence()));
     if let Some(witness) = &change.witness {
         let says = match change.kind.direction() {
             Direction::Meaning => "a result that is allowed now and was not",
             _ => "a call that was accepted and is refused now",
         };
-        output.line(Style::Plain, &format!("    {says}: {}", visible_within(witness, LINE)));
+        output.line(
+            Style::Plain,
+            &format!("    {says}: {}", visible_within(witness, LINE)),
+        );
     }
     if let Some(rule) = &change.rule {
         output.line(Style::Faint, &format!("    by the rule {rule}"));
@@ -172,7 +181,9 @@ fn print_texts(change: &Change, output: &mut Output) {
 
 /// One line with what the other side lacks between marks; a line that is all of it needs none.
 fn marked(sign: &str, open: &str, close: &str, parts: &[Part]) -> String {
-    let is_whole = parts.iter().all(|part| part.changed || part.text.trim().is_empty());
+    let is_whole = parts
+        .iter()
+        .all(|part| part.changed || part.text.trim().is_empty());
     let text: String = parts
         .iter()
         .map(|part| match part.changed && !is_whole {
@@ -199,7 +210,10 @@ fn print_reasons(explanation: &Explanation, output: &mut Output) {
     output.line(Style::Strong, heading);
     for reason in reasons.iter().take(MAX_ITEMS) {
         let pointer = visible_within(&reason.pointer, LINE);
-        output.line(Style::Plain, &format!("  {}  {pointer}", reason.code).trim_end().to_owned());
+        output.line(
+            Style::Plain,
+            &format!("  {}  {pointer}", reason.code).trim_end().to_owned(),
+        );
         output.line(Style::Faint, &format!("    {}", reason.sentence));
     }
     print_rest(reasons.len(), output);
@@ -222,8 +236,14 @@ fn print_markers(explanation: &Explanation, output: &mut Output) {
             _ => "",
         };
         let pointer = visible_within(&marker.pointer, LINE);
-        output.line(Style::Alarm, &format!("  {}  {pointer}{when}", marker.class.name()));
-        output.line(Style::Plain, &format!("    “{}”", visible_within(&marker.excerpt, LINE)));
+        output.line(
+            Style::Alarm,
+            &format!("  {}  {pointer}{when}", marker.class.name()),
+        );
+        output.line(
+            Style::Plain,
+            &format!("    “{}”", visible_within(&marker.excerpt, LINE)),
+        );
     }
     print_rest(scan.markers.len(), output);
     if scan.incomplete {
@@ -241,10 +261,19 @@ fn print_classes(explanation: &Explanation, output: &mut Output) {
         output.line(Style::Plain, "  unknown: nothing in it says");
     }
     for capability in capabilities.classes.iter().filter(known) {
-        let details: Vec<&str> = capability.evidence.iter().map(|one| one.detail.as_str()).collect();
+        let details: Vec<&str> = capability
+            .evidence
+            .iter()
+            .map(|one| one.detail.as_str())
+            .collect();
         let evidence = visible_within(&details.join("; "), LINE);
         let (class, confidence) = (capability.class.name(), capability.confidence.to_string());
-        output.line(Style::Plain, &format!("  {class:12}  {confidence:6}  {evidence}").trim_end().to_owned());
+        output.line(
+            Style::Plain,
+            &format!("  {class:12}  {confidence:6}  {evidence}")
+                .trim_end()
+                .to_owned(),
+        );
     }
     output.line(
         Style::Plain,
@@ -265,7 +294,10 @@ fn print_classes(explanation: &Explanation, output: &mut Output) {
 
 fn print_rest(all: usize, output: &mut Output) {
     if all > MAX_ITEMS {
-        output.line(Style::Faint, &format!("  … {} more; --json has them", all - MAX_ITEMS));
+        output.line(
+            Style::Faint,
+            &format!("  … {} more; --json has them", all - MAX_ITEMS),
+        );
     }
 }
 
