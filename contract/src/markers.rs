@@ -239,6 +239,7 @@ struct Scanner<'s, 'v> {
     /// Rule, string and offset of what was found, so that a decoded view does not repeat the text it came from.
     seen: BTreeSet<(usize, usize, usize)>,
     views: usize,
+    view_bytes: usize,
     incomplete: bool,
 }
 
@@ -248,6 +249,7 @@ fn scan(strings: &Strings<'_>) -> Scan {
         markers: Vec::new(),
         seen: BTreeSet::new(),
         views: 0,
+        view_bytes: 0,
         incomplete: strings.incomplete,
     };
     scanner.scan_plain();
@@ -307,7 +309,8 @@ impl Scanner<'_, '_> {
 
     /// Hidden channels of one string, and its decoded views down to their depth.
     fn scan_hidden(&mut self, index: usize, source: &Source<'_>) {
-        let (found, mut views) = hidden::look(source.text);
+        let (found, mut views, incomplete) = hidden::look(source.text);
+        self.incomplete |= incomplete;
         for found in found {
             let (class, weight) = match found.kind {
                 HiddenKind::Tags | HiddenKind::Selectors | HiddenKind::ZeroWidth => {
@@ -339,11 +342,13 @@ impl Scanner<'_, '_> {
         views.extend(decoded);
         views.reverse();
         while let Some(view) = views.pop() {
-            if self.views >= decode::MAX_VIEWS {
+            if self.views >= decode::MAX_VIEWS || self.view_bytes + view.text.len() > decode::MAX_VIEWS_BYTES
+            {
                 self.incomplete = true;
                 return;
             }
             self.views += 1;
+            self.view_bytes += view.text.len();
             self.scan_view(index, source, &view);
             let (inner, incomplete) = decode::views(&view.text);
             if view.depth >= decode::MAX_DEPTH {

@@ -232,24 +232,23 @@ pub fn judge(posture: Posture, before: Option<&Definition>, after: Option<&Defin
     examine(before, after).verdict(posture)
 }
 
-/// Decides about a tool of a server that nothing is pinned of.
+/// Decides about a tool of a server that nothing is pinned of, under guard and strict.
 pub fn first_sight(definition: &Definition) -> Verdict {
+    let scan = markers::scan_definition(definition);
     let mut reasons = unreadable(definition);
+    let mut notes = Vec::new();
+    match scan.level {
+        Level::High => reasons.push(Reason::coded(FIRST_SIGHT_MARKER, "")),
+        Level::None | Level::Low => notes = marker_reasons(&scan.markers),
+    }
+    if scan.incomplete {
+        reasons.push(Reason::coded(SCAN_INCOMPLETE, ""));
+    }
     let decision = match definition.no_digest() {
         Some(NoDigest::NotJson | NoDigest::NotAnObject) => Decision::Inconclusive,
-        Some(_) => Decision::Hold,
-        None => Decision::Proceed,
+        _ if reasons.is_empty() => Decision::Proceed,
+        _ => Decision::Hold,
     };
-    let scan = markers::scan_definition(definition);
-    let (high, notes): (Vec<Reason>, Vec<Reason>) = match scan.level {
-        Level::High => (vec![Reason::coded(FIRST_SIGHT_MARKER, "")], Vec::new()),
-        Level::None | Level::Low => (Vec::new(), marker_reasons(&scan.markers)),
-    };
-    let decision = match decision {
-        Decision::Proceed if !high.is_empty() => Decision::Hold,
-        decision => decision,
-    };
-    reasons.extend(high);
     Verdict {
         decision,
         reasons,

@@ -1,7 +1,9 @@
 //! What a text says once its encodings are undone: entities, percent and backslash escapes, base64, hex, spaced-out
 //! letters, digits for letters.
 //!
-//! Invariant: bounded. At most [`MAX_VIEWS`] views per scan, [`MAX_VIEW_BYTES`] each, [`MAX_DEPTH`] decodings deep.
+//! Invariant: bounded. At most [`MAX_VIEWS`] views per scan, [`MAX_VIEW_BYTES`] each and [`MAX_VIEWS_BYTES`] together,
+//! [`MAX_DEPTH`] decodings deep; what is left out is told. The one guess (digits for letters) reads the first
+//! [`MAX_VIEW_BYTES`] and claims no more.
 
 use super::fold::Offsets;
 
@@ -9,6 +11,8 @@ use super::fold::Offsets;
 pub(super) const MAX_VIEWS: usize = 32;
 /// The most bytes of one decoded view.
 pub(super) const MAX_VIEW_BYTES: usize = 64 << 10;
+/// The most bytes of all decoded views of one scan.
+pub(super) const MAX_VIEWS_BYTES: usize = 256 << 10;
 /// How often a decoded text is decoded again.
 pub(super) const MAX_DEPTH: usize = 2;
 
@@ -16,6 +20,8 @@ pub(super) const MAX_DEPTH: usize = 2;
 const SHORTEST_RUN: usize = 24;
 /// The fewest single letters in a row that are joined.
 const SHORTEST_SPACED: usize = 6;
+/// How much of the text around escapes is decoded with them.
+const CONTEXT_BYTES: usize = 512;
 /// The fewest escapes that make a text worth decoding.
 const FEWEST_ESCAPES: usize = 3;
 
@@ -32,6 +38,9 @@ pub(super) struct View {
     /// How many decodings led here.
     pub(super) depth: usize,
 }
+
+/// What an encoded piece stands for (nothing, for a comment), and its length in bytes.
+type Piece = (Option<char>, usize);
 
 /// What a first look over a text says about the decodings it is worth.
 #[derive(Debug, Default)]
@@ -81,8 +90,8 @@ pub(super) fn views(text: &str) -> (Vec<View>, bool) {
             replaced(text, b'<', 1, comment, &mut incomplete),
         );
     }
-    if signs.mixed_words >= 2 && text.len() <= MAX_VIEW_BYTES {
-        let decoded = digits_as_letters(text);
+    if signs.mixed_words >= 2 {
+        let decoded = digits_as_letters(&text[..text.floor_char_boundary(MAX_VIEW_BYTES)]);
         found.push(View {
             name: "digits-as-letters",
             text: decoded,
@@ -175,15 +184,16 @@ fn replaced(
     text: &str,
     lead: u8,
     fewest: usize,
-    decode: fn(&str) -> Option<(Option<char>, usize)>,
+    decode: fn(&str) -> Option<Piece>,
     incomplete: &mut bool,
 ) -> Option<(String, Offsets)> {
+    let (start, end) = around(text, lead)?;
     let mut decoded = String::new();
-    let mut offsets = Offsets::all_at(0);
+    let mut offsets = Offsets::all_at(start);
     let mut count = 0;
-    let mut at = 0;
-    while at < text.len() && decoded.len() < MAX_VIEW_BYTES {
-        let rest = &text[at..];
+    let mut at = start;
+    while at < end && decoded.len() < MAX_VIEW_BYTES {
+        let rest = &text[at..end];
         if rest.as_bytes()[0] == lead
             && let Some((character, length)) = decode(rest)
         {
@@ -198,12 +208,21 @@ fn replaced(
         decoded.push_str(&rest[..plain]);
         at += plain;
     }
-    *incomplete |= count >= fewest && at < text.len();
+    *incomplete |= count >= fewest && at < end;
     (count >= fewest).then_some((decoded, offsets))
 }
 
+/// From somewhat before the first byte of a kind to somewhat after the last, so that a few escapes in a long text
+/// cost little.
+fn around(text: &str, lead: u8) -> Option<(usize, usize)> {
+    let first = text.find(char::from(lead))?;
+    let last = text.rfind(char::from(lead))?;
+    let start = text.floor_char_boundary(first.saturating_sub(CONTEXT_BYTES));
+    Some((start, text.ceil_char_boundary(last + CONTEXT_BYTES)))
+}
+
 /// `&#105;`, `&#x69;` and the few named ones that matter here.
-fn entity(text: &str) -> Option<(Option<char>, usize)> {
+fn entity(text: &str) -> Option<Piece> {
     const NAMED: [(&str, char); 14] = [
         ("lt", '<'),
         ("gt", '>'),
@@ -246,7 +265,7 @@ fn entity(text: &str) -> Option<(Option<char>, usize)> {
 }
 
 /// `\x69`, `\u0069`, `\u{69}`, `\U00000069`, `\151` and pairs of surrogates.
-fn escape(text: &str) -> Option<(Option<char>, usize)> {
+fn escape(text: &str) -> Option<Piece> {
     let hex = |start: usize, digits: usize| {
         let part = text.get(start..start + digits)?;
         let is_hex = part.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -299,7 +318,7 @@ fn escape(text: &str) -> Option<(Option<char>, usize)> {
 }
 
 /// A comment of HTML, which cuts words in two for a rule and for nobody else.
-fn comment(text: &str) -> Option<(Option<char>, usize)> {
+fn comment(text: &str) -> Option<Piece> {
     let body = text.strip_prefix("<!--")?;
     // What is in a long comment is read where it stands.
     let end = body
@@ -314,11 +333,12 @@ fn comment(text: &str) -> Option<(Option<char>, usize)> {
 
 /// Percent escapes, as bytes of UTF-8.
 fn percent_decoded(text: &str, incomplete: &mut bool) -> Option<(String, Offsets)> {
-    let bytes = text.as_bytes();
+    let (start, end) = around(text, b'%')?;
+    let bytes = &text.as_bytes()[..end];
     let mut decoded = Vec::new();
-    let mut offsets = Offsets::all_at(0);
+    let mut offsets = Offsets::all_at(start);
     let mut count = 0;
-    let mut at = 0;
+    let mut at = start;
     while at < bytes.len() && decoded.len() < MAX_VIEW_BYTES {
         let pair = bytes.get(at + 1..at + 3).filter(|_| bytes[at] == b'%');
         let pair = pair.and_then(|pair| Some(nibble(pair[0])? << 4 | nibble(pair[1])?));

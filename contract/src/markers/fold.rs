@@ -63,7 +63,7 @@ impl Offsets {
 }
 
 /// One or more texts, folded, one per line.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Folded {
     pub(super) text: String,
     /// Into the text of the line that a place is in.
@@ -71,7 +71,8 @@ pub(super) struct Folded {
     /// Where sentences end, rising. Each line ends one.
     pub(super) ends: Vec<usize>,
     /// Where each line starts, rising.
-    pub(super) lines: Vec<usize>,
+    lines: Vec<usize>,
+    memory: Memory,
 }
 
 impl Folded {
@@ -99,7 +100,6 @@ impl Folded {
         self.lines.push(start);
         self.offsets.note(start, 0);
         self.text.reserve(text.len() + 1);
-        let mut memory = Memory::default();
         let bytes = text.as_bytes();
         let ascii = &*ASCII;
         let mut at = 0;
@@ -146,7 +146,7 @@ impl Folded {
                 spaced = false;
             } else {
                 let line = self.text.len();
-                memory.push_fold(&mut self.text, character);
+                self.memory.push_fold(&mut self.text, character);
                 // A space out of a look-alike (a dash, say) adds to one before it no more than a plain one would.
                 if spaced && &self.text[line..] == " " {
                     self.text.truncate(line);
@@ -163,15 +163,9 @@ impl Folded {
     }
 }
 
-/// Folds of characters met lately: a text is mostly written in few of them.
+/// Folds of characters met lately: a text is mostly written in few of them. Empty until one is met that is not ASCII.
+#[derive(Default)]
 struct Memory(Vec<Option<(char, usize, [u8; LONGEST_FOLD])>>);
-
-impl Default for Memory {
-    fn default() -> Memory {
-        // Filled on first use: most texts have nothing but ASCII.
-        Memory(Vec::new())
-    }
-}
 
 impl Memory {
     fn push_fold(&mut self, text: &mut String, character: char) {
@@ -192,11 +186,14 @@ impl Memory {
             _ => {
                 let fold = fold_character(character);
                 let mut bytes = [0; LONGEST_FOLD];
-                let Some(place) = bytes.get_mut(..fold.len()) else {
-                    text.push(character);
-                    return;
+                // The few that fold to a whole phrase stay as they are.
+                let mut own = [0; 4];
+                let fold = if fold.len() > LONGEST_FOLD {
+                    &*character.encode_utf8(&mut own)
+                } else {
+                    &fold
                 };
-                place.copy_from_slice(fold.as_bytes());
+                bytes[..fold.len()].copy_from_slice(fold.as_bytes());
                 slot.insert((character, fold.len(), bytes))
             }
         };

@@ -4,7 +4,7 @@
 //! Invariant: looked for before anything is dropped, and what such a channel says is scanned like any other text. What
 //! honest text needs is let through: emoji and flags, joiners of Persian and Indic scripts, marks of right-to-left text.
 
-use super::decode::{MAX_VIEW_BYTES, View};
+use super::decode::{MAX_VIEW_BYTES, MAX_VIEWS_BYTES, View};
 use super::fold::{Offsets, is_ignorable, is_styled, passes_for_ascii_letter};
 use unicode_security::MixedScript;
 
@@ -13,6 +13,9 @@ const SHORTEST_SELECTORS: usize = 4;
 const SHORTEST_ZERO_WIDTH: usize = 8;
 /// The most tag characters of a flag (a region's code).
 const LONGEST_FLAG: usize = 7;
+
+/// The most things of one text that are told; any one of most kinds is enough.
+const MOST_HIDDEN: usize = 64;
 
 /// One thing hidden in a text.
 #[derive(Debug)]
@@ -47,8 +50,8 @@ impl HiddenKind {
     }
 }
 
-/// What is hidden in a text, and what it says.
-pub(super) fn look(text: &str) -> (Vec<Hidden>, Vec<View>) {
+/// What is hidden in a text, what it says, and whether there may be more.
+pub(super) fn look(text: &str) -> (Vec<Hidden>, Vec<View>, bool) {
     let mut found = Vec::new();
     let mut views = Vec::new();
     let mut said = |kind: HiddenKind, start: usize, text: String| {
@@ -73,10 +76,13 @@ pub(super) fn look(text: &str) -> (Vec<Hidden>, Vec<View>) {
         });
     }
     if text.is_ascii() {
-        return (found, views);
+        return (found, views, false);
     }
     let is_tag = |character: char| matches!(character, '\u{E0000}'..='\u{E007F}');
     for (start, run) in runs(text, is_tag) {
+        if found.len() >= MOST_HIDDEN {
+            break;
+        }
         let is_flag = text[..start].ends_with('\u{1F3F4}')
             && run.ends_with('\u{E007F}')
             && run.chars().count() <= LONGEST_FLAG;
@@ -99,6 +105,9 @@ pub(super) fn look(text: &str) -> (Vec<Hidden>, Vec<View>) {
     let is_selector =
         |character: char| matches!(character, '\u{FE00}'..='\u{FE0F}' | '\u{E0100}'..='\u{E01EF}');
     for (start, run) in runs(text, is_selector) {
+        if found.len() >= MOST_HIDDEN {
+            break;
+        }
         if run.chars().count() >= SHORTEST_SELECTORS {
             found.push(Hidden {
                 kind: HiddenKind::Selectors,
@@ -119,6 +128,9 @@ pub(super) fn look(text: &str) -> (Vec<Hidden>, Vec<View>) {
     }
     let is_zero_width = |character: char| matches!(character, '\u{200B}'..='\u{200F}' | '\u{2060}'..='\u{2064}' | '\u{FEFF}' | '\u{180E}');
     for (start, run) in runs(text, is_zero_width) {
+        if found.len() >= MOST_HIDDEN {
+            break;
+        }
         if run.chars().count() >= SHORTEST_ZERO_WIDTH {
             found.push(Hidden {
                 kind: HiddenKind::ZeroWidth,
@@ -128,25 +140,23 @@ pub(super) fn look(text: &str) -> (Vec<Hidden>, Vec<View>) {
             said(HiddenKind::ZeroWidth, start, bits(run));
         }
     }
-    for (start, character) in text
-        .char_indices()
-        .filter(|(_, character)| matches!(character, '\u{202D}' | '\u{202E}'))
+    let mut reversed = 0;
+    let mut overrides = text.match_indices(['\u{202D}', '\u{202E}']);
+    // No more is reversed than all views may hold.
+    while reversed < MAX_VIEWS_BYTES
+        && found.len() < MOST_HIDDEN
+        && let Some((start, mark)) = overrides.next()
     {
-        let body = &text[start + character.len_utf8()..];
+        let body = &text[start + mark.len()..];
+        let body = &body[..body.floor_char_boundary(MAX_VIEW_BYTES)];
         let end = body.find(['\u{202C}', '\u{2069}', '\n']).unwrap_or(body.len());
+        reversed += mark.len() + end;
         found.push(Hidden {
             kind: HiddenKind::Bidi,
             start,
-            end: start + character.len_utf8(),
+            end: start + mark.len(),
         });
-        said(
-            HiddenKind::Bidi,
-            start,
-            body[..end].chars().rev().take(MAX_VIEW_BYTES / 4).collect(),
-        );
-        if found.len() > 64 {
-            break;
-        }
+        said(HiddenKind::Bidi, start, body[..end].chars().rev().collect());
     }
     if let Some((start, word)) = words(text).find(|(_, word)| is_mixed(word)) {
         found.push(Hidden {
@@ -155,7 +165,8 @@ pub(super) fn look(text: &str) -> (Vec<Hidden>, Vec<View>) {
             end: start + word.len(),
         });
     }
-    (found, views)
+    let incomplete = found.len() >= MOST_HIDDEN || overrides.next().is_some();
+    (found, views, incomplete)
 }
 
 /// Whether what a rule matched was written so that a reader of the raw text would not match it.

@@ -4,10 +4,10 @@
 //! automaton's hits, so the work is linear in the text whatever the rules or the text say; there is no pattern that
 //! could backtrack or blow up. Invariant: everything looked for is in `rules.txt`; its digest is [`super::rules_digest`].
 
-use super::MarkerClass;
 use super::fold::{Folded, is_unspaced};
+use super::{MarkerClass, RULES_VERSION};
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 /// The rules as they stand in the project.
@@ -16,9 +16,13 @@ pub(super) const RULES_TEXT: &str = include_str!("rules.txt");
 /// How far before a match a negation still belongs to it, in bytes of the folded text.
 const NEGATION_REACH: usize = 24;
 
+/// What a negation takes away.
+const NEGATED: u32 = 4;
+
 /// The most matches that one view gives.
 const MOST_MATCHES: usize = 256;
 
+/// Read once. That they can be read is what a test holds, since they are part of the build.
 static RULES: LazyLock<Rules> = LazyLock::new(|| Rules::read(RULES_TEXT).unwrap_or_default());
 
 /// The same phrases without their spaces, for text whose word bounds are lost.
@@ -40,7 +44,6 @@ pub(super) struct Match {
 
 #[derive(Debug, Default)]
 struct Rules {
-    version: &'static str,
     rules: Vec<Rule>,
     /// Folded, by the automaton's number.
     phrases: Vec<String>,
@@ -96,12 +99,6 @@ struct Span {
 struct Progress {
     latest: Option<Span>,
     before: Option<Span>,
-}
-
-/// The version of the rules.
-#[cfg(test)]
-pub(super) fn version() -> &'static str {
-    RULES.version
 }
 
 /// What the rules find in a view. `is_name` and `asks` say of a line whether it is a name, and whether the model
@@ -186,32 +183,38 @@ pub(super) fn find(
             }
         }
     }
-    let secret = |line: usize| {
-        let mut found = matches.iter().filter(|found| found.class == MarkerClass::Secrecy);
-        found.any(|found| view.line(found.start) == line)
-    };
-    let secret_lines: Vec<bool> = matches
-        .iter()
-        .map(|found| secret(view.line(found.start)))
-        .collect();
-    for (found, is_secret) in matches.iter_mut().zip(secret_lines) {
-        let negated =
-            rules.rules[found.rule].negatable && is_negated(&negations, &denials, view, found.start);
-        let defended = found.class == MarkerClass::Override && !is_secret && {
-            let (line, sentence) = (view.line(found.start), view.sentence(found.start));
-            let first = defences.partition_point(|defence: &Span| defence.sentence + 1 < sentence);
-            let near = defences[first..]
-                .iter()
-                .take_while(|defence| defence.sentence <= sentence + 1);
-            near.into_iter().any(|defence| view.line(defence.start) == line)
-        };
-        if negated || defended {
-            found.weight = found.weight.saturating_sub(4);
-        }
-    }
+    take_weight_away(&mut matches, view, &negations, &denials, &defences);
     // What is left of a defensive sentence is no finding.
     matches.retain(|found| found.weight > 1);
     (matches, overflow)
+}
+
+/// What is negated, or said in warning, weighs less. A warning takes nothing from a line that also asks for secrecy.
+fn take_weight_away(
+    matches: &mut [Match],
+    view: &Folded,
+    negations: &[Span],
+    denials: &[Span],
+    defences: &[Span],
+) {
+    let secret = matches.iter().filter(|found| found.class == MarkerClass::Secrecy);
+    let secret_lines: BTreeSet<usize> = secret.map(|found| view.line(found.start)).collect();
+    for found in matches {
+        let line = view.line(found.start);
+        let is_negated =
+            RULES.rules[found.rule].negatable && is_negated(negations, denials, view, found.start);
+        let is_defended = found.class == MarkerClass::Override && !secret_lines.contains(&line) && {
+            let sentence = view.sentence(found.start);
+            let first = defences.partition_point(|defence| defence.sentence + 1 < sentence);
+            let mut near = defences[first..]
+                .iter()
+                .take_while(|defence| defence.sentence <= sentence + 1);
+            near.any(|defence| view.line(defence.start) == line)
+        };
+        if is_negated || is_defended {
+            found.weight = found.weight.saturating_sub(NEGATED);
+        }
+    }
 }
 
 /// Whether the words at `start` are what the writer says not to do.
@@ -304,7 +307,8 @@ impl Rules {
             let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
             match word {
                 "" | "#" => {}
-                "version" => rules.version = rest,
+                "version" if rest == RULES_VERSION => {}
+                "version" => return Err(wrong("another version than the build says")),
                 "words" => {
                     let number = lists.len();
                     if lists.insert(rest, number).is_some() {
@@ -429,8 +433,6 @@ mod tests {
     #[test]
     fn the_rules_can_be_read() {
         let rules = Rules::read(RULES_TEXT).unwrap();
-        assert_eq!(rules.version, super::super::RULES_VERSION);
-        assert_eq!(super::version(), rules.version);
         assert!(rules.phrases.len() > 500);
     }
 
@@ -439,6 +441,7 @@ mod tests {
         let error = |text| Rules::read(text).map(|_| ()).unwrap_err();
         let at = |line, problem| RulesError { line, problem };
         assert_eq!(error("words a\nen b\nrule nothing 3 a"), at(3, "no such class"));
+        assert_eq!(error("version 1"), at(1, "another version than the build says"));
         assert_eq!(error("rule secrecy 3 a"), at(1, "no such list"));
         assert_eq!(
             error("words a\nwords a"),

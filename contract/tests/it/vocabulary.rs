@@ -7,7 +7,7 @@ use mcpindex_contract::change::{ChangeKind, Treatment};
 use mcpindex_contract::outcome::Outcome;
 use mcpindex_contract::posture::CODES;
 
-use super::diff::{CASES, deep_changes};
+use super::diff::{CASES, Case, deep_changes};
 
 #[test]
 fn every_outcome_has_a_name_of_its_own_and_a_sentence() {
@@ -48,7 +48,7 @@ fn every_kind_of_change_has_a_name_that_the_wire_takes_and_a_sentence() {
 fn every_kind_of_change_is_given_by_some_case() {
     let given: BTreeSet<&str> = CASES
         .iter()
-        .flat_map(|case| case.changes())
+        .flat_map(Case::changes)
         .chain(deep_changes())
         .map(|change| change.kind.name())
         .collect();

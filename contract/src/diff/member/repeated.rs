@@ -11,8 +11,9 @@ use crate::change::ChangeKind;
 use crate::json::Value;
 use crate::schema::Difference;
 
-/// The most unions inside each other that are looked through.
+/// The most unions inside each other that are looked through, and the most branches of them together.
 const MAX_UNIONS: usize = 4;
+const MAX_BRANCHES: usize = 1_000;
 const UNIONS: [&str; 3] = ["anyOf", "oneOf", "allOf"];
 
 /// Whether the text that this difference says came or went is on the other side too, for the same argument.
@@ -49,7 +50,11 @@ pub(super) fn is_still_said(difference: &Difference, before: &Value, after: &Val
     // What a branch says holds for the whole when it says it before the union was written around it, or after.
     let mut schemas: Vec<&Value> = other.pointer(owner).into_iter().collect();
     for _ in 0..MAX_UNIONS {
-        schemas = schemas.into_iter().flat_map(branches).collect();
+        schemas = schemas
+            .into_iter()
+            .flat_map(branches)
+            .take(MAX_BRANCHES)
+            .collect();
         if schemas.iter().any(|schema| says(schema)) {
             return true;
         }
