@@ -15,5 +15,6 @@ pub mod diff;
 pub mod digest;
 pub mod identity;
 pub mod json;
+pub mod markers;
 pub mod outcome;
 pub mod surface;

@@ -10,6 +10,8 @@ mod digest;
 mod golden;
 mod identity;
 mod json;
+mod markers;
+mod markers_corpus;
 mod properties;
 mod shared;
 mod surface;

@@ -1,0 +1,367 @@
+//! The marker rules: phrases looked for in one pass of one automaton, and sequences of them with bounded gaps.
+//!
+//! A rule is a sequence of word lists (`ignore`, then within 40 bytes `previous`, …). It is followed along the
+//! automaton's hits, so the work is linear in the text whatever the rules or the text say; there is no pattern that
+//! could backtrack or blow up. Invariant: everything looked for is in `rules.txt`; its digest is [`super::rules_digest`].
+
+use super::MarkerClass;
+use super::fold::{Folded, is_unspaced};
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// The rules as they stand in the project.
+pub(super) const RULES_TEXT: &str = include_str!("rules.txt");
+
+/// How far before a match a negation still belongs to it, in bytes of the folded text.
+const NEGATION_REACH: usize = 24;
+
+/// The most matches that one view gives.
+const MOST_MATCHES: usize = 256;
+
+static RULES: LazyLock<Rules> = LazyLock::new(|| Rules::read(RULES_TEXT).unwrap_or_default());
+
+/// The same phrases without their spaces, for text whose word bounds are lost.
+static SPACELESS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let phrases = RULES.phrases.iter().map(|phrase| phrase.replace(' ', ""));
+    automaton(phrases.collect())
+});
+
+/// A rule's match in a view.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Match {
+    pub(super) class: MarkerClass,
+    pub(super) weight: u32,
+    /// The rule's number, so that one finding is told from another.
+    pub(super) rule: usize,
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+#[derive(Debug, Default)]
+struct Rules {
+    version: &'static str,
+    rules: Vec<Rule>,
+    /// Folded, by the automaton's number.
+    phrases: Vec<String>,
+    /// The uses of each phrase, by the automaton's number.
+    uses: Vec<Vec<Use>>,
+    automaton: Option<AhoCorasick>,
+    /// For each list: which steps of which rules it is.
+    steps: Vec<Vec<Step>>,
+    not: usize,
+    not_after_all: usize,
+    defence: usize,
+}
+
+#[derive(Debug)]
+struct Rule {
+    class: MarkerClass,
+    weight: u32,
+    only_names: bool,
+    /// Whether a negation before it takes weight away.
+    negatable: bool,
+    /// How many bytes may lie before each list but the first.
+    gaps: Vec<usize>,
+    /// Where this rule's progress starts in the table of all.
+    first: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    rule: usize,
+    index: usize,
+}
+
+/// How one list uses a phrase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Use {
+    list: usize,
+    goes_on: bool,
+    at_start: bool,
+    at_end: bool,
+    is_mail: bool,
+}
+
+/// A place where words of a list stand.
+#[derive(Debug, Clone, Copy, Default)]
+struct Span {
+    start: usize,
+    end: usize,
+    sentence: usize,
+}
+
+/// How far a rule has come: the two latest ways to have its first lists.
+#[derive(Debug, Clone, Copy, Default)]
+struct Progress {
+    latest: Option<Span>,
+    before: Option<Span>,
+}
+
+/// The version of the rules.
+#[cfg(test)]
+pub(super) fn version() -> &'static str {
+    RULES.version
+}
+
+/// What the rules find in a view. `is_name` and `asks` say of a line whether it is a name, and whether the model
+/// fills in what it is about. `has_bounds` is false where words run together.
+pub(super) fn find(view: &Folded, has_bounds: bool, line_is: impl Fn(usize) -> (bool, bool)) -> (Vec<Match>, bool) {
+    let rules = &*RULES;
+    let automaton = if has_bounds { &rules.automaton } else { &*SPACELESS };
+    let Some(automaton) = automaton else { return (Vec::new(), false) };
+    let mut progress = vec![Progress::default(); rules.rules.iter().map(|rule| rule.gaps.len() + 1).sum()];
+    let (mut negations, mut denials, mut defences) = (Vec::new(), Vec::new(), Vec::new());
+    let mut matches: Vec<Match> = Vec::new();
+    let mut overflow = false;
+    let mut sentences = 0;
+    for hit in automaton.find_overlapping_iter(&view.text) {
+        // Hits come by rising end, so sentences are counted once.
+        while view.ends.get(sentences).is_some_and(|end| *end < hit.end()) {
+            sentences += 1;
+        }
+        for used in &rules.uses[hit.pattern().as_usize()] {
+            if has_bounds && !used.stands(&view.text, hit.start(), hit.end()) {
+                continue;
+            }
+            let begins = view.ends[..sentences].last().is_none_or(|end| hit.start() >= *end);
+            let sentence = if begins { sentences } else { view.sentence(hit.start()) };
+            let here = Span { start: hit.start(), end: hit.end(), sentence };
+            if used.list == rules.not {
+                negations.push(here);
+            } else if used.list == rules.not_after_all {
+                denials.push(here);
+            } else if used.list == rules.defence {
+                defences.push(here);
+            }
+            for step in &rules.steps[used.list] {
+                let rule = &rules.rules[step.rule];
+                let reached = match step.index.checked_sub(1) {
+                    None => Some(here),
+                    Some(before) => progress[rule.first + before].reach(here, rule.gaps[before]),
+                };
+                let Some(reached) = reached else { continue };
+                if step.index < rule.gaps.len() {
+                    progress[rule.first + step.index].push(reached);
+                    continue;
+                }
+                let (is_name, asks) = line_is(view.line(reached.start));
+                let is_due = (!rule.only_names || is_name) && (asks || rule.class != MarkerClass::AsksForContext);
+                let again = matches.iter().rev().take(8);
+                if !is_due || again.clone().any(|old| old.rule == step.rule && old.start == reached.start) {
+                    continue;
+                }
+                if matches.len() >= MOST_MATCHES {
+                    overflow = true;
+                    break;
+                }
+                matches.push(Match {
+                    class: rule.class,
+                    weight: rule.weight,
+                    rule: step.rule,
+                    start: reached.start,
+                    end: reached.end,
+                });
+            }
+        }
+    }
+    let secret = |line: usize| {
+        let mut found = matches.iter().filter(|found| found.class == MarkerClass::Secrecy);
+        found.any(|found| view.line(found.start) == line)
+    };
+    let secret_lines: Vec<bool> = matches.iter().map(|found| secret(view.line(found.start))).collect();
+    for (found, is_secret) in matches.iter_mut().zip(secret_lines) {
+        let negated = rules.rules[found.rule].negatable && is_negated(&negations, &denials, view, found.start);
+        let defended = found.class == MarkerClass::Override && !is_secret && {
+            let (line, sentence) = (view.line(found.start), view.sentence(found.start));
+            let first = defences.partition_point(|defence: &Span| defence.sentence + 1 < sentence);
+            let near = defences[first..].iter().take_while(|defence| defence.sentence <= sentence + 1);
+            near.into_iter().any(|defence| view.line(defence.start) == line)
+        };
+        if negated || defended {
+            found.weight = found.weight.saturating_sub(4);
+        }
+    }
+    // What is left of a defensive sentence is no finding.
+    matches.retain(|found| found.weight > 1);
+    (matches, overflow)
+}
+
+/// Whether the words at `start` are what the writer says not to do.
+fn is_negated(negations: &[Span], denials: &[Span], view: &Folded, start: usize) -> bool {
+    let sentence = view.sentence(start);
+    let last = negations.partition_point(|negation| negation.end <= start);
+    let near = negations[..last].iter().rev().take(4);
+    near.into_iter().any(|negation| {
+        negation.sentence == sentence && start - negation.end <= NEGATION_REACH && {
+            let first = denials.partition_point(|denial| denial.end <= negation.end);
+            let mut between = denials[first..].iter().take_while(|denial| denial.end <= start);
+            // "Do not hesitate to …" asks for it.
+            between.next().is_none() && !view.text[negation.end..start].contains([',', ';', ':'])
+        }
+    })
+}
+
+impl Progress {
+    /// The way to have this list's words too, when they follow closely enough.
+    fn reach(&self, here: Span, gap: usize) -> Option<Span> {
+        let follows = |before: &Span| {
+            before.end <= here.start && here.start - before.end <= gap && before.sentence == here.sentence
+        };
+        let before = self.latest.filter(follows).or_else(|| self.before.filter(follows))?;
+        Some(Span { start: before.start, ..here })
+    }
+
+    fn push(&mut self, reached: Span) {
+        self.before = self.latest;
+        self.latest = Some(reached);
+    }
+}
+
+impl Use {
+    /// Whether the phrase stands here as words of its own.
+    fn stands(&self, text: &str, start: usize, end: usize) -> bool {
+        let (before, after) = (text[..start].chars().next_back(), text[end..].chars().next());
+        let inside = &text[start..end];
+        let part = |character: Option<char>| character.is_some_and(|found| found.is_alphanumeric() && !is_unspaced(found));
+        if self.is_mail {
+            let host = text[end..].split(|found: char| !(found.is_ascii_alphanumeric() || found == '.' || found == ' '));
+            let host = host.into_iter().next().unwrap_or_default().split(' ').next().unwrap_or_default();
+            return part(before) && part(after) && host.trim_end_matches('.').contains('.');
+        }
+        let (first, last) = (inside.chars().next(), inside.chars().next_back());
+        let needs_start = part(first) || first == Some('.');
+        !(needs_start && part(before)
+            || part(last) && !self.goes_on && part(after)
+            || self.at_start && before.is_some_and(|found| found != '\n')
+            || self.at_end && after.is_some_and(|found| found != '\n'))
+    }
+}
+
+/// Why the rules can't be read: only the project's own tests ever meet one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the marker rules, line {line}: {problem}")]
+pub(super) struct RulesError {
+    line: usize,
+    problem: &'static str,
+}
+
+impl Rules {
+    fn read(text: &'static str) -> Result<Rules, RulesError> {
+        let mut rules = Rules::default();
+        let mut lists: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut phrases: BTreeMap<String, Vec<Use>> = BTreeMap::new();
+        let mut list = None;
+        let mut later = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let wrong = |problem| RulesError { line: index + 1, problem };
+            let line = line.trim();
+            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+            match word {
+                "" | "#" => {}
+                "version" => rules.version = rest,
+                "words" => {
+                    let number = lists.len();
+                    if lists.insert(rest, number).is_some() {
+                        return Err(wrong("a list of this name is there already"));
+                    }
+                    list = Some(number);
+                }
+                "rule" => later.push((index + 1, rest)),
+                _ if word.len() == 2 => {
+                    let list = list.ok_or(wrong("phrases without a list"))?;
+                    for phrase in rest.split(" | ") {
+                        let (phrase, used) = Use::read(phrase, list).ok_or(wrong("an empty phrase"))?;
+                        let uses = phrases.entry(phrase).or_default();
+                        if !uses.contains(&used) {
+                            uses.push(used);
+                        }
+                    }
+                }
+                _ => return Err(wrong("neither version, words, rule nor a language code")),
+            }
+        }
+        rules.steps = vec![Vec::new(); lists.len()];
+        let mut first = 0;
+        for (line, text) in later {
+            let wrong = |problem| RulesError { line, problem };
+            let mut words = text.split(' ').peekable();
+            let class = words.next().and_then(MarkerClass::from_name).ok_or(wrong("no such class"))?;
+            let weight = words.next().and_then(|word| word.parse().ok()).ok_or(wrong("no weight"))?;
+            let only_names = words.next_if_eq(&"names").is_some();
+            let negatable = words.next_if_eq(&"stated").is_none();
+            let number = rules.rules.len();
+            let mut gaps = Vec::new();
+            for step in 0.. {
+                if step > 0 {
+                    let Some(gap) = words.next() else { break };
+                    gaps.push(gap.parse().ok().ok_or(wrong("a gap is a number of bytes"))?);
+                }
+                let list = words.next().and_then(|name| lists.get(name)).ok_or(wrong("no such list"))?;
+                rules.steps[*list].push(Step { rule: number, index: step });
+            }
+            let rule = Rule { class, weight, only_names, negatable, gaps, first };
+            first += rule.gaps.len() + 1;
+            rules.rules.push(rule);
+        }
+        // A later step before an earlier one, so that no hit is two steps of one rule.
+        for steps in &mut rules.steps {
+            steps.sort_by_key(|step| std::cmp::Reverse(step.index));
+        }
+        let needed = |name| lists.get(name).copied().ok_or(RulesError { line: 0, problem: "a list of negations is missing" });
+        rules.not = needed("not")?;
+        rules.not_after_all = needed("not-after-all")?;
+        rules.defence = needed("defence")?;
+        (rules.phrases, rules.uses) = phrases.into_iter().unzip();
+        rules.automaton = automaton(rules.phrases.clone());
+        if rules.automaton.is_none() {
+            return Err(RulesError { line: 0, problem: "too many phrases" });
+        }
+        Ok(rules)
+    }
+}
+
+impl Use {
+    /// A phrase, folded, and how the list means it.
+    fn read(phrase: &str, list: usize) -> Option<(String, Use)> {
+        let phrase = phrase.trim();
+        let goes_on = phrase.ends_with('*');
+        let at_start = phrase.starts_with('^');
+        let at_end = phrase.ends_with('$');
+        let is_mail = phrase == "@";
+        let phrase = phrase.trim_matches(['^', '$', '*']);
+        let folded = Folded::of(phrase).text.trim().to_owned();
+        let used = Use { list, goes_on, at_start, at_end, is_mail };
+        (!folded.is_empty()).then_some((folded, used))
+    }
+}
+
+fn automaton(phrases: Vec<String>) -> Option<AhoCorasick> {
+    let mut builder = AhoCorasick::builder();
+    builder.kind(Some(AhoCorasickKind::ContiguousNFA)).build(phrases).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RULES_TEXT, Rules, RulesError};
+
+    #[test]
+    fn the_rules_can_be_read() {
+        let rules = Rules::read(RULES_TEXT).unwrap();
+        assert_eq!(rules.version, super::super::RULES_VERSION);
+        assert_eq!(super::version(), rules.version);
+        assert!(rules.phrases.len() > 500);
+    }
+
+    #[test]
+    fn a_wrong_line_is_named() {
+        let error = |text| Rules::read(text).map(|_| ()).unwrap_err();
+        let at = |line, problem| RulesError { line, problem };
+        assert_eq!(error("words a\nen b\nrule nothing 3 a"), at(3, "no such class"));
+        assert_eq!(error("rule secrecy 3 a"), at(1, "no such list"));
+        assert_eq!(error("words a\nwords a"), at(2, "a list of this name is there already"));
+        assert_eq!(error("en b"), at(1, "phrases without a list"));
+        assert_eq!(error("words a\nen b\nrule secrecy 3 a x a"), at(3, "a gap is a number of bytes"));
+        assert_eq!(error("words a\nen b"), at(0, "a list of negations is missing"));
+    }
+}

@@ -1,0 +1,151 @@
+//! Every string of a definition, member names included, each with where it stands.
+//!
+//! Invariant: no recursion, and no more than [`MAX_SCANNED_BYTES`] of text; what lies past that is told, not dropped silently.
+
+use crate::json::{Value, push_token};
+
+/// The most bytes of text that one scan reads.
+pub(super) const MAX_SCANNED_BYTES: usize = 2 << 20;
+
+/// One string of a definition.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source<'v> {
+    pub(super) text: &'v str,
+    /// Whether this names something (a tool, an argument) rather than says something.
+    pub(super) is_name: bool,
+    /// Whether the model fills in what this is about: arguments, not results.
+    pub(super) asks: bool,
+    node: usize,
+}
+
+/// The strings, in the order sent.
+#[derive(Debug, Default)]
+pub(super) struct Strings<'v> {
+    pub(super) sources: Vec<Source<'v>>,
+    /// Whether some were left out.
+    pub(super) incomplete: bool,
+    nodes: Vec<Node<'v>>,
+    bytes: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Node<'v> {
+    parent: usize,
+    token: Token<'v>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Token<'v> {
+    Root,
+    Name(&'v str),
+    Index(usize),
+}
+
+/// What part of a definition a value belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Top,
+    Arguments,
+    Results,
+    Other,
+}
+
+impl<'v> Strings<'v> {
+    /// A text alone: instructions, a result.
+    pub(super) fn of_text(text: &'v str) -> Strings<'v> {
+        let mut strings = Strings::rooted();
+        strings.add(text, false, true, 0);
+        strings
+    }
+
+    /// Every string of a tool, prompt, resource or template.
+    pub(super) fn of_definition(value: &'v Value) -> Strings<'v> {
+        let mut strings = Strings::rooted();
+        let mut open = vec![(value, 0, Part::Top)];
+        while let Some((value, node, part)) = open.pop() {
+            if strings.incomplete {
+                break;
+            }
+            match value {
+                Value::String(text) => {
+                    let named = match strings.nodes[node] {
+                        Node { parent: 0, token: Token::Name("name" | "title") } => true,
+                        Node { token: Token::Name("name"), .. } => part == Part::Arguments,
+                        _ => false,
+                    };
+                    // What a tool is called says nothing of what the model fills in.
+                    let asks = part != Part::Results && (!named || part == Part::Arguments);
+                    strings.add(text, named, asks, node);
+                }
+                Value::Array(items) => {
+                    let first = open.len();
+                    for (index, item) in items.iter().enumerate() {
+                        if matches!(item, Value::String(_) | Value::Array(_) | Value::Object(_)) {
+                            let child = strings.node(node, Token::Index(index));
+                            open.push((item, child, part));
+                        }
+                    }
+                    open[first..].reverse();
+                }
+                Value::Object(members) => {
+                    let first = open.len();
+                    for (name, item) in members {
+                        let child = strings.node(node, Token::Name(name));
+                        let part = match (part, name.as_str()) {
+                            (Part::Top, "inputSchema" | "arguments") => Part::Arguments,
+                            (Part::Top, "outputSchema") => Part::Results,
+                            (Part::Top, _) => Part::Other,
+                            (part, _) => part,
+                        };
+                        strings.add(name, true, part == Part::Arguments, child);
+                        open.push((item, child, part));
+                    }
+                    open[first..].reverse();
+                }
+                Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            }
+        }
+        strings
+    }
+
+    /// The RFC 6901 pointer of a string; a member name has its member's.
+    pub(super) fn pointer(&self, source: &Source<'_>) -> String {
+        let mut tokens = Vec::new();
+        let mut at = source.node;
+        while let Some(Node { parent, token }) = self.nodes.get(at).copied()
+            && !matches!(token, Token::Root)
+        {
+            tokens.push(token);
+            at = parent;
+        }
+        let mut pointer = String::new();
+        for token in tokens.into_iter().rev() {
+            match token {
+                Token::Root => {}
+                Token::Name(name) => push_token(&mut pointer, name),
+                Token::Index(index) => push_token(&mut pointer, &index.to_string()),
+            }
+        }
+        pointer
+    }
+
+    fn rooted() -> Strings<'v> {
+        let root = Node { parent: 0, token: Token::Root };
+        Strings { nodes: vec![root], ..Strings::default() }
+    }
+
+    fn node(&mut self, parent: usize, token: Token<'v>) -> usize {
+        self.nodes.push(Node { parent, token });
+        self.nodes.len() - 1
+    }
+
+    fn add(&mut self, text: &'v str, is_name: bool, asks: bool, node: usize) {
+        let room = MAX_SCANNED_BYTES - self.bytes;
+        let read = &text[..text.floor_char_boundary(room)];
+        self.incomplete |= read.len() < text.len();
+        self.bytes += read.len();
+        if !read.is_empty() {
+            self.sources.push(Source { text: read, is_name, asks, node });
+        }
+    }
+}
