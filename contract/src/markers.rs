@@ -239,6 +239,7 @@ struct Scanner<'s, 'v> {
     /// Rule, string and offset of what was found, so that a decoded view does not repeat the text it came from.
     seen: BTreeSet<(usize, usize, usize)>,
     views: usize,
+    view_bytes: usize,
     incomplete: bool,
 }
 
@@ -248,6 +249,7 @@ fn scan(strings: &Strings<'_>) -> Scan {
         markers: Vec::new(),
         seen: BTreeSet::new(),
         views: 0,
+        view_bytes: 0,
         incomplete: strings.incomplete,
     };
     scanner.scan_plain();
@@ -265,46 +267,88 @@ impl Scanner<'_, '_> {
         for source in sources {
             folded.add(source.text, source.is_name);
         }
-        let line_is = |line: usize| sources.get(line).map_or((false, false), |source| (source.is_name, source.asks));
+        let line_is = |line: usize| {
+            sources
+                .get(line)
+                .map_or((false, false), |source| (source.is_name, source.asks))
+        };
         let (matches, overflow) = rules::find(&folded, true, line_is);
         self.incomplete |= overflow;
         for found in matches {
             let index = folded.line(found.start);
-            let Some(source) = sources.get(index) else { continue };
+            let Some(source) = sources.get(index) else {
+                continue;
+            };
             let span = span(&folded, &found, source.text);
             self.seen.insert((found.rule, index, span.0));
             let matched = &folded.text[found.start..found.end];
             if hidden::is_disguised(&source.text[span.0..span.1]) {
-                self.mark(MarkerClass::Disguise, DISGUISE_WEIGHT, index, span, span.0, source.text, "text", matched);
+                self.mark(
+                    MarkerClass::Disguise,
+                    DISGUISE_WEIGHT,
+                    index,
+                    span,
+                    span.0,
+                    source.text,
+                    "text",
+                    matched,
+                );
             }
-            self.mark(found.class, found.weight, index, span, span.0, source.text, "text", matched);
+            self.mark(
+                found.class,
+                found.weight,
+                index,
+                span,
+                span.0,
+                source.text,
+                "text",
+                matched,
+            );
         }
     }
 
     /// Hidden channels of one string, and its decoded views down to their depth.
     fn scan_hidden(&mut self, index: usize, source: &Source<'_>) {
         let (found, mut views) = hidden::look(source.text);
+        self.incomplete |= found.len() >= hidden::MOST_HIDDEN;
         for found in found {
             let (class, weight) = match found.kind {
-                HiddenKind::Tags | HiddenKind::Selectors | HiddenKind::ZeroWidth => (MarkerClass::HiddenChannel, HIDDEN_WEIGHT),
+                HiddenKind::Tags | HiddenKind::Selectors | HiddenKind::ZeroWidth => {
+                    (MarkerClass::HiddenChannel, HIDDEN_WEIGHT)
+                }
                 HiddenKind::Bidi if source.is_name => (MarkerClass::HiddenChannel, HIDDEN_WEIGHT),
-                HiddenKind::Bidi | HiddenKind::TerminalEscape | HiddenKind::MixedLetters => (MarkerClass::Disguise, DISGUISE_WEIGHT),
+                HiddenKind::Bidi | HiddenKind::TerminalEscape | HiddenKind::MixedLetters => {
+                    (MarkerClass::Disguise, DISGUISE_WEIGHT)
+                }
             };
-            let said = views.iter().find(|view| view.name == found.kind.name() && view.offsets.original(0) == found.start);
+            let said = views
+                .iter()
+                .find(|view| view.name == found.kind.name() && view.offsets.original(0) == found.start);
             let matched = said.map_or(found.kind.name(), |view| &view.text).to_owned();
             let span = (found.start, found.end);
-            self.mark(class, weight, index, span, found.start, source.text, found.kind.name(), &matched);
+            self.mark(
+                class,
+                weight,
+                index,
+                span,
+                found.start,
+                source.text,
+                found.kind.name(),
+                &matched,
+            );
         }
         let (decoded, incomplete) = decode::views(source.text);
         self.incomplete |= incomplete;
         views.extend(decoded);
         views.reverse();
         while let Some(view) = views.pop() {
-            if self.views >= decode::MAX_VIEWS {
+            if self.views >= decode::MAX_VIEWS || self.view_bytes + view.text.len() > decode::MAX_VIEWS_BYTES
+            {
                 self.incomplete = true;
                 return;
             }
             self.views += 1;
+            self.view_bytes += view.text.len();
             self.scan_view(index, source, &view);
             let (inner, incomplete) = decode::views(&view.text);
             if view.depth >= decode::MAX_DEPTH {
@@ -335,14 +379,35 @@ impl Scanner<'_, '_> {
             let most = if is_guess { GUESSED_WEIGHT } else { u32::MAX };
             let weight = found.weight.min(most);
             if !told {
-                self.mark(MarkerClass::Disguise, DISGUISE_WEIGHT.min(most), index, span, offset, &view.text, view.name, matched);
+                self.mark(
+                    MarkerClass::Disguise,
+                    DISGUISE_WEIGHT.min(most),
+                    index,
+                    span,
+                    offset,
+                    &view.text,
+                    view.name,
+                    matched,
+                );
                 told = true;
             }
-            self.mark(found.class, weight, index, span, offset, &view.text, view.name, matched);
+            self.mark(
+                found.class,
+                weight,
+                index,
+                span,
+                offset,
+                &view.text,
+                view.name,
+                matched,
+            );
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "a marker's parts, each from another place")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a marker's parts, each from another place"
+    )]
     fn mark(
         &mut self,
         class: MarkerClass,
@@ -354,11 +419,21 @@ impl Scanner<'_, '_> {
         view: &'static str,
         matched: &str,
     ) {
-        let Some(source) = self.strings.sources.get(index) else { return };
+        let Some(source) = self.strings.sources.get(index) else {
+            return;
+        };
         let pointer = self.strings.pointer(source);
         let excerpt = excerpt(text, span);
         let matched = matched.chars().take(EXCERPT_CHARACTERS).collect();
-        let marker = Marker { class, weight, pointer, offset, excerpt, view, matched };
+        let marker = Marker {
+            class,
+            weight,
+            pointer,
+            offset,
+            excerpt,
+            view,
+            matched,
+        };
         self.markers.push((index, marker));
     }
 
@@ -376,7 +451,8 @@ impl Scanner<'_, '_> {
         }
         let is_hidden = heaviest.contains_key(&MarkerClass::HiddenChannel);
         let is_more_than_manner = heaviest.keys().any(|class| !class.is_manner());
-        let is_heavy = heaviest.len() >= 2 && heaviest.values().sum::<u32>() >= HIGH_TOTAL && is_more_than_manner;
+        let is_heavy =
+            heaviest.len() >= 2 && heaviest.values().sum::<u32>() >= HIGH_TOTAL && is_more_than_manner;
         let level = match markers.is_empty() {
             true => Level::None,
             false if is_hidden || is_heavy => Level::High,
@@ -385,7 +461,12 @@ impl Scanner<'_, '_> {
         let asks_for_context = heaviest.contains_key(&MarkerClass::AsksForContext);
         let incomplete = self.incomplete || markers.len() > MAX_MARKERS;
         keep_some_of_each_class(&mut markers);
-        Scan { markers, level, asks_for_context, incomplete }
+        Scan {
+            markers,
+            level,
+            asks_for_context,
+            incomplete,
+        }
     }
 }
 
@@ -407,7 +488,10 @@ fn span(folded: &Folded, found: &Match, text: &str) -> (usize, usize) {
     let start = text.floor_char_boundary(folded.offsets.original(found.start));
     // The last byte's place, and then to the end of its character.
     let last = text.floor_char_boundary(folded.offsets.original(found.end.saturating_sub(1)));
-    let end = text[last..].chars().next().map_or(last, |character| last + character.len_utf8());
+    let end = text[last..]
+        .chars()
+        .next()
+        .map_or(last, |character| last + character.len_utf8());
     (start, end.max(start))
 }
 
@@ -417,10 +501,17 @@ fn excerpt(text: &str, (start, end): (usize, usize)) -> String {
     let from = before.map_or(start, |(from, _)| from);
     let shown = EXCERPT_CHARACTERS - CONTEXT_CHARACTERS;
     let most = text[start..end].chars().count().min(shown) + CONTEXT_CHARACTERS;
-    let to = text[start..].char_indices().nth(most).map_or(text.len(), |(to, _)| start + to);
+    let to = text[start..]
+        .char_indices()
+        .nth(most)
+        .map_or(text.len(), |(to, _)| start + to);
     let mut excerpt = String::from(if from > 0 { "…" } else { "" });
     for character in text[from..to].chars() {
-        if character == '\\' || character.is_control() || fold::is_ignorable(character) || is_line_break(character) {
+        if character == '\\'
+            || character.is_control()
+            || fold::is_ignorable(character)
+            || is_line_break(character)
+        {
             excerpt.extend(character.escape_default());
         } else {
             excerpt.push(character);

@@ -1,7 +1,9 @@
 //! What a text says once its encodings are undone: entities, percent and backslash escapes, base64, hex, spaced-out
 //! letters, digits for letters.
 //!
-//! Invariant: bounded. At most [`MAX_VIEWS`] views per scan, [`MAX_VIEW_BYTES`] each, [`MAX_DEPTH`] decodings deep.
+//! Invariant: bounded. At most [`MAX_VIEWS`] views per scan, [`MAX_VIEW_BYTES`] each and [`MAX_VIEWS_BYTES`] together,
+//! [`MAX_DEPTH`] decodings deep; what is left out is told. The one guess (digits for letters) reads the first
+//! [`MAX_VIEW_BYTES`] and claims no more.
 
 use super::fold::Offsets;
 
@@ -9,6 +11,8 @@ use super::fold::Offsets;
 pub(super) const MAX_VIEWS: usize = 32;
 /// The most bytes of one decoded view.
 pub(super) const MAX_VIEW_BYTES: usize = 64 << 10;
+/// The most bytes of all decoded views of one scan.
+pub(super) const MAX_VIEWS_BYTES: usize = 512 << 10;
 /// How often a decoded text is decoded again.
 pub(super) const MAX_DEPTH: usize = 2;
 
@@ -16,6 +20,8 @@ pub(super) const MAX_DEPTH: usize = 2;
 const SHORTEST_RUN: usize = 24;
 /// The fewest single letters in a row that are joined.
 const SHORTEST_SPACED: usize = 6;
+/// How much of the text around escapes is decoded with them.
+const CONTEXT_BYTES: usize = 512;
 /// The fewest escapes that make a text worth decoding.
 const FEWEST_ESCAPES: usize = 3;
 
@@ -32,6 +38,9 @@ pub(super) struct View {
     /// How many decodings led here.
     pub(super) depth: usize,
 }
+
+/// What an encoded piece stands for (nothing, for a comment), and its length in bytes.
+type Piece = (Option<char>, usize);
 
 /// What a first look over a text says about the decodings it is worth.
 #[derive(Debug, Default)]
@@ -54,7 +63,14 @@ pub(super) fn views(text: &str) -> (Vec<View>, bool) {
     let mut incomplete = false;
     let mut whole = |name, decoded: Option<(String, Offsets)>| {
         let Some((text, offsets)) = decoded else { return };
-        found.push(View { name, text, offsets, has_bounds: true, is_whole: true, depth: 1 });
+        found.push(View {
+            name,
+            text,
+            offsets,
+            has_bounds: true,
+            is_whole: true,
+            depth: 1,
+        });
     };
     if signs.ampersands > 0 {
         whole("entities", replaced(text, b'&', 1, entity, &mut incomplete));
@@ -63,18 +79,38 @@ pub(super) fn views(text: &str) -> (Vec<View>, bool) {
         whole("percent", percent_decoded(text, &mut incomplete));
     }
     if signs.backslashes >= FEWEST_ESCAPES {
-        whole("escapes", replaced(text, b'\\', FEWEST_ESCAPES, escape, &mut incomplete));
+        whole(
+            "escapes",
+            replaced(text, b'\\', FEWEST_ESCAPES, escape, &mut incomplete),
+        );
     }
     if signs.comments {
-        whole("markup-removed", replaced(text, b'<', 1, comment, &mut incomplete));
+        whole(
+            "markup-removed",
+            replaced(text, b'<', 1, comment, &mut incomplete),
+        );
     }
-    if signs.mixed_words >= 2 && text.len() <= MAX_VIEW_BYTES {
-        let decoded = digits_as_letters(text);
-        found.push(View { name: "digits-as-letters", text: decoded, offsets: Offsets::all_at(0), has_bounds: true, is_whole: true, depth: 1 });
+    if signs.mixed_words >= 2 {
+        let decoded = digits_as_letters(&text[..text.floor_char_boundary(MAX_VIEW_BYTES)]);
+        found.push(View {
+            name: "digits-as-letters",
+            text: decoded,
+            offsets: Offsets::all_at(0),
+            has_bounds: true,
+            is_whole: true,
+            depth: 1,
+        });
     }
     if signs.spaced {
         for (text, offsets) in joined_letters(text) {
-            found.push(View { name: "letters-joined", text, offsets, has_bounds: false, is_whole: false, depth: 1 });
+            found.push(View {
+                name: "letters-joined",
+                text,
+                offsets,
+                has_bounds: false,
+                is_whole: false,
+                depth: 1,
+            });
         }
     }
     for (start, end) in signs.runs {
@@ -86,7 +122,14 @@ pub(super) fn views(text: &str) -> (Vec<View>, bool) {
         };
         if let Some(text) = decoded {
             incomplete |= run.len() > 2 * MAX_VIEW_BYTES;
-            found.push(View { name, text, offsets: Offsets::all_at(start), has_bounds: true, is_whole: false, depth: 1 });
+            found.push(View {
+                name,
+                text,
+                offsets: Offsets::all_at(start),
+                has_bounds: true,
+                is_whole: false,
+                depth: 1,
+            });
         }
     }
     (found, incomplete)
@@ -141,15 +184,16 @@ fn replaced(
     text: &str,
     lead: u8,
     fewest: usize,
-    decode: fn(&str) -> Option<(Option<char>, usize)>,
+    decode: fn(&str) -> Option<Piece>,
     incomplete: &mut bool,
 ) -> Option<(String, Offsets)> {
+    let (start, end) = around(text, lead)?;
     let mut decoded = String::new();
-    let mut offsets = Offsets::all_at(0);
+    let mut offsets = Offsets::all_at(start);
     let mut count = 0;
-    let mut at = 0;
-    while at < text.len() && decoded.len() < MAX_VIEW_BYTES {
-        let rest = &text[at..];
+    let mut at = start;
+    while at < end && decoded.len() < MAX_VIEW_BYTES {
+        let rest = &text[at..end];
         if rest.as_bytes()[0] == lead
             && let Some((character, length)) = decode(rest)
         {
@@ -164,12 +208,21 @@ fn replaced(
         decoded.push_str(&rest[..plain]);
         at += plain;
     }
-    *incomplete |= count >= fewest && at < text.len();
+    *incomplete |= count >= fewest && at < end;
     (count >= fewest).then_some((decoded, offsets))
 }
 
+/// From somewhat before the first byte of a kind to somewhat after the last, so that a few escapes in a long text
+/// cost little.
+fn around(text: &str, lead: u8) -> Option<(usize, usize)> {
+    let first = text.find(char::from(lead))?;
+    let last = text.rfind(char::from(lead))?;
+    let start = text.floor_char_boundary(first.saturating_sub(CONTEXT_BYTES));
+    Some((start, text.ceil_char_boundary(last + CONTEXT_BYTES)))
+}
+
 /// `&#105;`, `&#x69;` and the few named ones that matter here.
-fn entity(text: &str) -> Option<(Option<char>, usize)> {
+fn entity(text: &str) -> Option<Piece> {
     const NAMED: [(&str, char); 14] = [
         ("lt", '<'),
         ("gt", '>'),
@@ -188,7 +241,11 @@ fn entity(text: &str) -> Option<(Option<char>, usize)> {
     ];
     let bytes = text.as_bytes();
     let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'#';
-    let body = bytes[1..].iter().take(16).take_while(|byte| is_digit(byte)).count();
+    let body = bytes[1..]
+        .iter()
+        .take(16)
+        .take_while(|byte| is_digit(byte))
+        .count();
     let name = &text[1..=body];
     let length = 1 + body + usize::from(bytes.get(1 + body) == Some(&b';'));
     let character = match name.strip_prefix('#') {
@@ -199,39 +256,61 @@ fn entity(text: &str) -> Option<(Option<char>, usize)> {
             };
             code.ok().and_then(char::from_u32)
         }
-        None => NAMED.iter().find(|(known, _)| *known == name).map(|(_, character)| *character),
+        None => NAMED
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, character)| *character),
     };
     character.map(|character| (Some(character), length))
 }
 
 /// `\x69`, `\u0069`, `\u{69}`, `\U00000069`, `\151` and pairs of surrogates.
-fn escape(text: &str) -> Option<(Option<char>, usize)> {
+fn escape(text: &str) -> Option<Piece> {
     let hex = |start: usize, digits: usize| {
         let part = text.get(start..start + digits)?;
         let is_hex = part.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if is_hex { u32::from_str_radix(part, 16).ok() } else { None }
+        if is_hex {
+            u32::from_str_radix(part, 16).ok()
+        } else {
+            None
+        }
     };
     let plain = |code: u32, length: usize| char::from_u32(code).map(|character| (Some(character), length));
     match text.as_bytes().get(1)? {
         b'x' => plain(hex(2, 2)?, 4),
         b'U' => plain(hex(2, 8)?, 10),
         b'u' if text.as_bytes().get(2) == Some(&b'{') => {
-            let digits = text.as_bytes()[3..].iter().take(6).take_while(|byte| byte.is_ascii_hexdigit()).count();
+            let digits = text.as_bytes()[3..]
+                .iter()
+                .take(6)
+                .take_while(|byte| byte.is_ascii_hexdigit())
+                .count();
             let closed = text.as_bytes().get(3 + digits) == Some(&b'}');
-            if closed { plain(hex(3, digits)?, 4 + digits) } else { None }
+            if closed {
+                plain(hex(3, digits)?, 4 + digits)
+            } else {
+                None
+            }
         }
         b'u' => {
             let high = hex(2, 4)?;
             if (0xD800..0xDC00).contains(&high) && text.get(6..8) == Some("\\u") {
                 let low = hex(8, 4)?;
-                return plain(0x10000 + ((high - 0xD800) << 10) + (low.checked_sub(0xDC00)? & 0x3FF), 12);
+                return plain(
+                    0x10000 + ((high - 0xD800) << 10) + (low.checked_sub(0xDC00)? & 0x3FF),
+                    12,
+                );
             }
             plain(high, 6)
         }
         b'0'..=b'3' => {
             let digits = text.get(2..4)?;
             let is_octal = digits.bytes().all(|byte| matches!(byte, b'0'..=b'7'));
-            if is_octal { plain(u32::from_str_radix(&text[1..4], 8).ok()?, 4) } else { None }
+            if is_octal {
+                plain(u32::from_str_radix(&text[1..4], 8).ok()?, 4)
+            } else {
+                None
+            }
         }
         b'n' | b't' | b'r' => Some((Some(' '), 2)),
         _ => None,
@@ -239,20 +318,27 @@ fn escape(text: &str) -> Option<(Option<char>, usize)> {
 }
 
 /// A comment of HTML, which cuts words in two for a rule and for nobody else.
-fn comment(text: &str) -> Option<(Option<char>, usize)> {
+fn comment(text: &str) -> Option<Piece> {
     let body = text.strip_prefix("<!--")?;
     // What is in a long comment is read where it stands.
-    let end = body.as_bytes().iter().take(64).collect::<Vec<_>>().windows(3).position(|end| end == [&b'-', &b'-', &b'>'])?;
+    let end = body
+        .as_bytes()
+        .iter()
+        .take(64)
+        .collect::<Vec<_>>()
+        .windows(3)
+        .position(|end| end == [&b'-', &b'-', &b'>'])?;
     Some((None, 4 + end + 3))
 }
 
 /// Percent escapes, as bytes of UTF-8.
 fn percent_decoded(text: &str, incomplete: &mut bool) -> Option<(String, Offsets)> {
-    let bytes = text.as_bytes();
+    let (start, end) = around(text, b'%')?;
+    let bytes = &text.as_bytes()[..end];
     let mut decoded = Vec::new();
-    let mut offsets = Offsets::all_at(0);
+    let mut offsets = Offsets::all_at(start);
     let mut count = 0;
-    let mut at = 0;
+    let mut at = start;
     while at < bytes.len() && decoded.len() < MAX_VIEW_BYTES {
         let pair = bytes.get(at + 1..at + 3).filter(|_| bytes[at] == b'%');
         let pair = pair.and_then(|pair| Some(nibble(pair[0])? << 4 | nibble(pair[1])?));
@@ -268,13 +354,19 @@ fn percent_decoded(text: &str, incomplete: &mut bool) -> Option<(String, Offsets
     // What is no UTF-8 was no text; a piece of it must not hide the rest, nor move it.
     let decoded = match String::from_utf8(decoded) {
         Ok(decoded) => decoded,
-        Err(error) => error.into_bytes().iter().map(|byte| if byte.is_ascii() { char::from(*byte) } else { '?' }).collect(),
+        Err(error) => error
+            .into_bytes()
+            .iter()
+            .map(|byte| if byte.is_ascii() { char::from(*byte) } else { '?' })
+            .collect(),
     };
     (count >= FEWEST_ESCAPES).then_some((decoded, offsets))
 }
 
 fn nibble(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+    char::from(byte)
+        .to_digit(16)
+        .and_then(|digit| u8::try_from(digit).ok())
 }
 
 fn hex_decoded(run: &str) -> Option<Vec<u8>> {
@@ -283,7 +375,9 @@ fn hex_decoded(run: &str) -> Option<Vec<u8>> {
         return None;
     }
     let run = &run[..run.len().min(2 * MAX_VIEW_BYTES)];
-    run.chunks_exact(2).map(|pair| Some(nibble(pair[0])? << 4 | nibble(pair[1])?)).collect()
+    run.chunks_exact(2)
+        .map(|pair| Some(nibble(pair[0])? << 4 | nibble(pair[1])?))
+        .collect()
 }
 
 /// Base64 or base64url without its padding.
@@ -308,7 +402,9 @@ fn base64_decoded(run: &str) -> Option<Vec<u8>> {
             bits &= (1 << held) - 1;
         }
         // Words and paths are base64 by their letters, but not text once decoded: most end here.
-        if decoded.len() == 48 && std::str::from_utf8(&decoded).is_err_and(|error| error.error_len().is_some()) {
+        if decoded.len() == 48
+            && std::str::from_utf8(&decoded).is_err_and(|error| error.error_len().is_some())
+        {
             return None;
         }
     }
@@ -326,14 +422,19 @@ fn printable(bytes: Vec<u8>) -> Option<String> {
     }
     let text = String::from_utf8(bytes).ok()?;
     let all = text.chars().count();
-    let seen = text.chars().filter(|character| !character.is_control() || character.is_whitespace()).count();
+    let seen = text
+        .chars()
+        .filter(|character| !character.is_control() || character.is_whitespace())
+        .count();
     (all > 0 && seen * 10 >= all * 9).then_some(text)
 }
 
 /// Digits and signs read as the letters that they stand for. One byte stays one byte.
 fn digits_as_letters(text: &str) -> String {
     let bytes = text.as_bytes();
-    let is_letter = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'@' | b'$'));
+    let is_letter = |byte: Option<&u8>| {
+        byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'@' | b'$'))
+    };
     let read = |(at, character): (usize, char)| {
         let before = at.checked_sub(1).and_then(|before| bytes.get(before));
         let after = bytes.get(at + character.len_utf8());
@@ -357,7 +458,13 @@ fn digits_as_letters(text: &str) -> String {
 
 /// Each run of single letters with something between them, joined without anything between.
 fn joined_letters(text: &str) -> Vec<(String, Offsets)> {
-    let is_gap = |character: char| character.is_whitespace() || matches!(character, '.' | '-' | '_' | '|' | '*' | ',' | '/' | '·' | '\u{200B}' | '~' | '+');
+    let is_gap = |character: char| {
+        character.is_whitespace()
+            || matches!(
+                character,
+                '.' | '-' | '_' | '|' | '*' | ',' | '/' | '·' | '\u{200B}' | '~' | '+'
+            )
+    };
     let mut runs = Vec::new();
     let mut run = (String::new(), Offsets::default(), 0_usize);
     let mut gap = 1;
@@ -370,7 +477,11 @@ fn joined_letters(text: &str) -> Vec<(String, Offsets)> {
     };
     while let Some((at, character)) = characters.next() {
         if !character.is_alphanumeric() {
-            gap = if is_gap(character) { gap + 1 } else { usize::MAX / 2 };
+            gap = if is_gap(character) {
+                gap + 1
+            } else {
+                usize::MAX / 2
+            };
             continue;
         }
         let alone = characters.peek().is_none_or(|(_, next)| !next.is_alphanumeric());

@@ -63,7 +63,7 @@ impl Offsets {
 }
 
 /// One or more texts, folded, one per line.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Folded {
     pub(super) text: String,
     /// Into the text of the line that a place is in.
@@ -71,7 +71,8 @@ pub(super) struct Folded {
     /// Where sentences end, rising. Each line ends one.
     pub(super) ends: Vec<usize>,
     /// Where each line starts, rising.
-    pub(super) lines: Vec<usize>,
+    lines: Vec<usize>,
+    memory: Memory,
 }
 
 impl Folded {
@@ -83,7 +84,9 @@ impl Folded {
 
     /// Which line a place is in.
     pub(super) fn line(&self, place: usize) -> usize {
-        self.lines.partition_point(|start| *start <= place).saturating_sub(1)
+        self.lines
+            .partition_point(|start| *start <= place)
+            .saturating_sub(1)
     }
 
     /// How many sentences end before a place.
@@ -97,7 +100,6 @@ impl Folded {
         self.lines.push(start);
         self.offsets.note(start, 0);
         self.text.reserve(text.len() + 1);
-        let mut memory = Memory::default();
         let bytes = text.as_bytes();
         let ascii = &*ASCII;
         let mut at = 0;
@@ -130,7 +132,9 @@ impl Folded {
                 }
                 continue;
             }
-            let Some(character) = text[at..].chars().next() else { break };
+            let Some(character) = text[at..].chars().next() else {
+                break;
+            };
             at += character.len_utf8();
             if character.is_whitespace() || character == '\u{2800}' {
                 if !spaced {
@@ -142,7 +146,7 @@ impl Folded {
                 spaced = false;
             } else {
                 let line = self.text.len();
-                memory.push_fold(&mut self.text, character);
+                self.memory.push_fold(&mut self.text, character);
                 // A space out of a look-alike (a dash, say) adds to one before it no more than a plain one would.
                 if spaced && &self.text[line..] == " " {
                     self.text.truncate(line);
@@ -159,15 +163,9 @@ impl Folded {
     }
 }
 
-/// Folds of characters met lately: a text is mostly written in few of them.
+/// Folds of characters met lately: a text is mostly written in few of them. Empty until one is met that is not ASCII.
+#[derive(Default)]
 struct Memory(Vec<Option<(char, usize, [u8; LONGEST_FOLD])>>);
-
-impl Default for Memory {
-    fn default() -> Memory {
-        // Filled on first use: most texts have nothing but ASCII.
-        Memory(Vec::new())
-    }
-}
 
 impl Memory {
     fn push_fold(&mut self, text: &mut String, character: char) {
@@ -188,11 +186,14 @@ impl Memory {
             _ => {
                 let fold = fold_character(character);
                 let mut bytes = [0; LONGEST_FOLD];
-                let Some(place) = bytes.get_mut(..fold.len()) else {
-                    text.push(character);
-                    return;
+                // The few that fold to a whole phrase stay as they are.
+                let mut own = [0; 4];
+                let fold = if fold.len() > LONGEST_FOLD {
+                    &*character.encode_utf8(&mut own)
+                } else {
+                    &fold
                 };
-                place.copy_from_slice(fold.as_bytes());
+                bytes[..fold.len()].copy_from_slice(fold.as_bytes());
                 slot.insert((character, fold.len(), bytes))
             }
         };
@@ -259,8 +260,8 @@ fn ascii_look(character: char) -> Option<u8> {
 /// Letters that are drawn otherwise and that no Unicode mapping leads back: small capitals, white on black, flags' halves.
 fn styled_letter(character: char) -> Option<char> {
     const SMALL_CAPITALS: [char; 26] = [
-        'ᴀ', 'ʙ', 'ᴄ', 'ᴅ', 'ᴇ', 'ꜰ', 'ɢ', 'ʜ', 'ɪ', 'ᴊ', 'ᴋ', 'ʟ', 'ᴍ', 'ɴ', 'ᴏ', 'ᴘ', 'ꞯ', 'ʀ', 'ꜱ', 'ᴛ', 'ᴜ', 'ᴠ',
-        'ᴡ', 'ꭓ', 'ʏ', 'ᴢ',
+        'ᴀ', 'ʙ', 'ᴄ', 'ᴅ', 'ᴇ', 'ꜰ', 'ɢ', 'ʜ', 'ɪ', 'ᴊ', 'ᴋ', 'ʟ', 'ᴍ', 'ɴ', 'ᴏ', 'ᴘ', 'ꞯ', 'ʀ', 'ꜱ', 'ᴛ',
+        'ᴜ', 'ᴠ', 'ᴡ', 'ꭓ', 'ʏ', 'ᴢ',
     ];
     let letter = |index: u32| char::from_u32(u32::from('a') + index);
     match u32::from(character) {

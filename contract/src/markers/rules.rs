@@ -4,10 +4,10 @@
 //! automaton's hits, so the work is linear in the text whatever the rules or the text say; there is no pattern that
 //! could backtrack or blow up. Invariant: everything looked for is in `rules.txt`; its digest is [`super::rules_digest`].
 
-use super::MarkerClass;
 use super::fold::{Folded, is_unspaced};
+use super::{MarkerClass, RULES_VERSION};
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 /// The rules as they stand in the project.
@@ -16,9 +16,13 @@ pub(super) const RULES_TEXT: &str = include_str!("rules.txt");
 /// How far before a match a negation still belongs to it, in bytes of the folded text.
 const NEGATION_REACH: usize = 24;
 
+/// What a negation takes away.
+const NEGATED: u32 = 4;
+
 /// The most matches that one view gives.
 const MOST_MATCHES: usize = 256;
 
+/// Read once. That they can be read is what a test holds, since they are part of the build.
 static RULES: LazyLock<Rules> = LazyLock::new(|| Rules::read(RULES_TEXT).unwrap_or_default());
 
 /// The same phrases without their spaces, for text whose word bounds are lost.
@@ -40,7 +44,6 @@ pub(super) struct Match {
 
 #[derive(Debug, Default)]
 struct Rules {
-    version: &'static str,
     rules: Vec<Rule>,
     /// Folded, by the automaton's number.
     phrases: Vec<String>,
@@ -98,18 +101,18 @@ struct Progress {
     before: Option<Span>,
 }
 
-/// The version of the rules.
-#[cfg(test)]
-pub(super) fn version() -> &'static str {
-    RULES.version
-}
-
 /// What the rules find in a view. `is_name` and `asks` say of a line whether it is a name, and whether the model
 /// fills in what it is about. `has_bounds` is false where words run together.
-pub(super) fn find(view: &Folded, has_bounds: bool, line_is: impl Fn(usize) -> (bool, bool)) -> (Vec<Match>, bool) {
+pub(super) fn find(
+    view: &Folded,
+    has_bounds: bool,
+    line_is: impl Fn(usize) -> (bool, bool),
+) -> (Vec<Match>, bool) {
     let rules = &*RULES;
     let automaton = if has_bounds { &rules.automaton } else { &*SPACELESS };
-    let Some(automaton) = automaton else { return (Vec::new(), false) };
+    let Some(automaton) = automaton else {
+        return (Vec::new(), false);
+    };
     let mut progress = vec![Progress::default(); rules.rules.iter().map(|rule| rule.gaps.len() + 1).sum()];
     let (mut negations, mut denials, mut defences) = (Vec::new(), Vec::new(), Vec::new());
     let mut matches: Vec<Match> = Vec::new();
@@ -124,9 +127,19 @@ pub(super) fn find(view: &Folded, has_bounds: bool, line_is: impl Fn(usize) -> (
             if has_bounds && !used.stands(&view.text, hit.start(), hit.end()) {
                 continue;
             }
-            let begins = view.ends[..sentences].last().is_none_or(|end| hit.start() >= *end);
-            let sentence = if begins { sentences } else { view.sentence(hit.start()) };
-            let here = Span { start: hit.start(), end: hit.end(), sentence };
+            let begins = view.ends[..sentences]
+                .last()
+                .is_none_or(|end| hit.start() >= *end);
+            let sentence = if begins {
+                sentences
+            } else {
+                view.sentence(hit.start())
+            };
+            let here = Span {
+                start: hit.start(),
+                end: hit.end(),
+                sentence,
+            };
             if used.list == rules.not {
                 negations.push(here);
             } else if used.list == rules.not_after_all {
@@ -146,9 +159,14 @@ pub(super) fn find(view: &Folded, has_bounds: bool, line_is: impl Fn(usize) -> (
                     continue;
                 }
                 let (is_name, asks) = line_is(view.line(reached.start));
-                let is_due = (!rule.only_names || is_name) && (asks || rule.class != MarkerClass::AsksForContext);
+                let is_due =
+                    (!rule.only_names || is_name) && (asks || rule.class != MarkerClass::AsksForContext);
                 let again = matches.iter().rev().take(8);
-                if !is_due || again.clone().any(|old| old.rule == step.rule && old.start == reached.start) {
+                if !is_due
+                    || again
+                        .clone()
+                        .any(|old| old.rule == step.rule && old.start == reached.start)
+                {
                     continue;
                 }
                 if matches.len() >= MOST_MATCHES {
@@ -165,26 +183,38 @@ pub(super) fn find(view: &Folded, has_bounds: bool, line_is: impl Fn(usize) -> (
             }
         }
     }
-    let secret = |line: usize| {
-        let mut found = matches.iter().filter(|found| found.class == MarkerClass::Secrecy);
-        found.any(|found| view.line(found.start) == line)
-    };
-    let secret_lines: Vec<bool> = matches.iter().map(|found| secret(view.line(found.start))).collect();
-    for (found, is_secret) in matches.iter_mut().zip(secret_lines) {
-        let negated = rules.rules[found.rule].negatable && is_negated(&negations, &denials, view, found.start);
-        let defended = found.class == MarkerClass::Override && !is_secret && {
-            let (line, sentence) = (view.line(found.start), view.sentence(found.start));
-            let first = defences.partition_point(|defence: &Span| defence.sentence + 1 < sentence);
-            let near = defences[first..].iter().take_while(|defence| defence.sentence <= sentence + 1);
-            near.into_iter().any(|defence| view.line(defence.start) == line)
-        };
-        if negated || defended {
-            found.weight = found.weight.saturating_sub(4);
-        }
-    }
+    take_weight_away(&mut matches, view, &negations, &denials, &defences);
     // What is left of a defensive sentence is no finding.
     matches.retain(|found| found.weight > 1);
     (matches, overflow)
+}
+
+/// What is negated, or said in warning, weighs less. A warning takes nothing from a line that also asks for secrecy.
+fn take_weight_away(
+    matches: &mut [Match],
+    view: &Folded,
+    negations: &[Span],
+    denials: &[Span],
+    defences: &[Span],
+) {
+    let secret = matches.iter().filter(|found| found.class == MarkerClass::Secrecy);
+    let secret_lines: BTreeSet<usize> = secret.map(|found| view.line(found.start)).collect();
+    for found in matches {
+        let line = view.line(found.start);
+        let is_negated =
+            RULES.rules[found.rule].negatable && is_negated(negations, denials, view, found.start);
+        let is_defended = found.class == MarkerClass::Override && !secret_lines.contains(&line) && {
+            let sentence = view.sentence(found.start);
+            let first = defences.partition_point(|defence| defence.sentence + 1 < sentence);
+            let mut near = defences[first..]
+                .iter()
+                .take_while(|defence| defence.sentence <= sentence + 1);
+            near.any(|defence| view.line(defence.start) == line)
+        };
+        if is_negated || is_defended {
+            found.weight = found.weight.saturating_sub(NEGATED);
+        }
+    }
 }
 
 /// Whether the words at `start` are what the writer says not to do.
@@ -208,8 +238,14 @@ impl Progress {
         let follows = |before: &Span| {
             before.end <= here.start && here.start - before.end <= gap && before.sentence == here.sentence
         };
-        let before = self.latest.filter(follows).or_else(|| self.before.filter(follows))?;
-        Some(Span { start: before.start, ..here })
+        let before = self
+            .latest
+            .filter(follows)
+            .or_else(|| self.before.filter(follows))?;
+        Some(Span {
+            start: before.start,
+            ..here
+        })
     }
 
     fn push(&mut self, reached: Span) {
@@ -223,10 +259,19 @@ impl Use {
     fn stands(&self, text: &str, start: usize, end: usize) -> bool {
         let (before, after) = (text[..start].chars().next_back(), text[end..].chars().next());
         let inside = &text[start..end];
-        let part = |character: Option<char>| character.is_some_and(|found| found.is_alphanumeric() && !is_unspaced(found));
+        let part = |character: Option<char>| {
+            character.is_some_and(|found| found.is_alphanumeric() && !is_unspaced(found))
+        };
         if self.is_mail {
-            let host = text[end..].split(|found: char| !(found.is_ascii_alphanumeric() || found == '.' || found == ' '));
-            let host = host.into_iter().next().unwrap_or_default().split(' ').next().unwrap_or_default();
+            let host = text[end..]
+                .split(|found: char| !(found.is_ascii_alphanumeric() || found == '.' || found == ' '));
+            let host = host
+                .into_iter()
+                .next()
+                .unwrap_or_default()
+                .split(' ')
+                .next()
+                .unwrap_or_default();
             return part(before) && part(after) && host.trim_end_matches('.').contains('.');
         }
         let (first, last) = (inside.chars().next(), inside.chars().next_back());
@@ -254,12 +299,16 @@ impl Rules {
         let mut list = None;
         let mut later = Vec::new();
         for (index, line) in text.lines().enumerate() {
-            let wrong = |problem| RulesError { line: index + 1, problem };
+            let wrong = |problem| RulesError {
+                line: index + 1,
+                problem,
+            };
             let line = line.trim();
             let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
             match word {
                 "" | "#" => {}
-                "version" => rules.version = rest,
+                "version" if rest == RULES_VERSION => {}
+                "version" => return Err(wrong("another version than the build says")),
                 "words" => {
                     let number = lists.len();
                     if lists.insert(rest, number).is_some() {
@@ -286,8 +335,14 @@ impl Rules {
         for (line, text) in later {
             let wrong = |problem| RulesError { line, problem };
             let mut words = text.split(' ').peekable();
-            let class = words.next().and_then(MarkerClass::from_name).ok_or(wrong("no such class"))?;
-            let weight = words.next().and_then(|word| word.parse().ok()).ok_or(wrong("no weight"))?;
+            let class = words
+                .next()
+                .and_then(MarkerClass::from_name)
+                .ok_or(wrong("no such class"))?;
+            let weight = words
+                .next()
+                .and_then(|word| word.parse().ok())
+                .ok_or(wrong("no weight"))?;
             let only_names = words.next_if_eq(&"names").is_some();
             let negatable = words.next_if_eq(&"stated").is_none();
             let number = rules.rules.len();
@@ -297,10 +352,23 @@ impl Rules {
                     let Some(gap) = words.next() else { break };
                     gaps.push(gap.parse().ok().ok_or(wrong("a gap is a number of bytes"))?);
                 }
-                let list = words.next().and_then(|name| lists.get(name)).ok_or(wrong("no such list"))?;
-                rules.steps[*list].push(Step { rule: number, index: step });
+                let list = words
+                    .next()
+                    .and_then(|name| lists.get(name))
+                    .ok_or(wrong("no such list"))?;
+                rules.steps[*list].push(Step {
+                    rule: number,
+                    index: step,
+                });
             }
-            let rule = Rule { class, weight, only_names, negatable, gaps, first };
+            let rule = Rule {
+                class,
+                weight,
+                only_names,
+                negatable,
+                gaps,
+                first,
+            };
             first += rule.gaps.len() + 1;
             rules.rules.push(rule);
         }
@@ -308,14 +376,22 @@ impl Rules {
         for steps in &mut rules.steps {
             steps.sort_by_key(|step| std::cmp::Reverse(step.index));
         }
-        let needed = |name| lists.get(name).copied().ok_or(RulesError { line: 0, problem: "a list of negations is missing" });
+        let needed = |name| {
+            lists.get(name).copied().ok_or(RulesError {
+                line: 0,
+                problem: "a list of negations is missing",
+            })
+        };
         rules.not = needed("not")?;
         rules.not_after_all = needed("not-after-all")?;
         rules.defence = needed("defence")?;
         (rules.phrases, rules.uses) = phrases.into_iter().unzip();
         rules.automaton = automaton(rules.phrases.clone());
         if rules.automaton.is_none() {
-            return Err(RulesError { line: 0, problem: "too many phrases" });
+            return Err(RulesError {
+                line: 0,
+                problem: "too many phrases",
+            });
         }
         Ok(rules)
     }
@@ -331,14 +407,23 @@ impl Use {
         let is_mail = phrase == "@";
         let phrase = phrase.trim_matches(['^', '$', '*']);
         let folded = Folded::of(phrase).text.trim().to_owned();
-        let used = Use { list, goes_on, at_start, at_end, is_mail };
+        let used = Use {
+            list,
+            goes_on,
+            at_start,
+            at_end,
+            is_mail,
+        };
         (!folded.is_empty()).then_some((folded, used))
     }
 }
 
 fn automaton(phrases: Vec<String>) -> Option<AhoCorasick> {
     let mut builder = AhoCorasick::builder();
-    builder.kind(Some(AhoCorasickKind::ContiguousNFA)).build(phrases).ok()
+    builder
+        .kind(Some(AhoCorasickKind::ContiguousNFA))
+        .build(phrases)
+        .ok()
 }
 
 #[cfg(test)]
@@ -348,8 +433,6 @@ mod tests {
     #[test]
     fn the_rules_can_be_read() {
         let rules = Rules::read(RULES_TEXT).unwrap();
-        assert_eq!(rules.version, super::super::RULES_VERSION);
-        assert_eq!(super::version(), rules.version);
         assert!(rules.phrases.len() > 500);
     }
 
@@ -358,10 +441,17 @@ mod tests {
         let error = |text| Rules::read(text).map(|_| ()).unwrap_err();
         let at = |line, problem| RulesError { line, problem };
         assert_eq!(error("words a\nen b\nrule nothing 3 a"), at(3, "no such class"));
+        assert_eq!(error("version 1"), at(1, "another version than the build says"));
         assert_eq!(error("rule secrecy 3 a"), at(1, "no such list"));
-        assert_eq!(error("words a\nwords a"), at(2, "a list of this name is there already"));
+        assert_eq!(
+            error("words a\nwords a"),
+            at(2, "a list of this name is there already")
+        );
         assert_eq!(error("en b"), at(1, "phrases without a list"));
-        assert_eq!(error("words a\nen b\nrule secrecy 3 a x a"), at(3, "a gap is a number of bytes"));
+        assert_eq!(
+            error("words a\nen b\nrule secrecy 3 a x a"),
+            at(3, "a gap is a number of bytes")
+        );
         assert_eq!(error("words a\nen b"), at(0, "a list of negations is missing"));
     }
 }

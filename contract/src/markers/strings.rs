@@ -69,8 +69,14 @@ impl<'v> Strings<'v> {
             match value {
                 Value::String(text) => {
                     let named = match strings.nodes[node] {
-                        Node { parent: 0, token: Token::Name("name" | "title") } => true,
-                        Node { token: Token::Name("name"), .. } => part == Part::Arguments,
+                        Node {
+                            parent: 0,
+                            token: Token::Name("name" | "title"),
+                        } => true,
+                        Node {
+                            token: Token::Name("name"),
+                            ..
+                        } => part == Part::Arguments,
                         _ => false,
                     };
                     // What a tool is called says nothing of what the model fills in.
@@ -130,8 +136,14 @@ impl<'v> Strings<'v> {
     }
 
     fn rooted() -> Strings<'v> {
-        let root = Node { parent: 0, token: Token::Root };
-        Strings { nodes: vec![root], ..Strings::default() }
+        let root = Node {
+            parent: 0,
+            token: Token::Root,
+        };
+        Strings {
+            nodes: vec![root],
+            ..Strings::default()
+        }
     }
 
     fn node(&mut self, parent: usize, token: Token<'v>) -> usize {
@@ -145,7 +157,12 @@ impl<'v> Strings<'v> {
         self.incomplete |= read.len() < text.len();
         self.bytes += read.len();
         if !read.is_empty() {
-            self.sources.push(Source { text: read, is_name, asks, node });
+            self.sources.push(Source {
+                text: read,
+                is_name,
+                asks,
+                node,
+            });
         }
     }
 }
