@@ -309,8 +309,8 @@ impl Scanner<'_, '_> {
 
     /// Hidden channels of one string, and its decoded views down to their depth.
     fn scan_hidden(&mut self, index: usize, source: &Source<'_>) {
-        let (found, mut views) = hidden::look(source.text);
-        self.incomplete |= found.len() >= hidden::MOST_HIDDEN;
+        let (found, mut views, incomplete) = hidden::look(source.text);
+        self.incomplete |= incomplete;
         for found in found {
             let (class, weight) = match found.kind {
                 HiddenKind::Tags | HiddenKind::Selectors | HiddenKind::ZeroWidth => {

@@ -12,7 +12,7 @@ pub(super) const MAX_VIEWS: usize = 32;
 /// The most bytes of one decoded view.
 pub(super) const MAX_VIEW_BYTES: usize = 64 << 10;
 /// The most bytes of all decoded views of one scan.
-pub(super) const MAX_VIEWS_BYTES: usize = 512 << 10;
+pub(super) const MAX_VIEWS_BYTES: usize = 256 << 10;
 /// How often a decoded text is decoded again.
 pub(super) const MAX_DEPTH: usize = 2;
 

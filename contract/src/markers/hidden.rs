@@ -15,7 +15,7 @@ const SHORTEST_ZERO_WIDTH: usize = 8;
 const LONGEST_FLAG: usize = 7;
 
 /// The most things of one text that are told; any one of most kinds is enough.
-pub(super) const MOST_HIDDEN: usize = 64;
+const MOST_HIDDEN: usize = 64;
 
 /// One thing hidden in a text.
 #[derive(Debug)]
@@ -50,8 +50,8 @@ impl HiddenKind {
     }
 }
 
-/// What is hidden in a text, and what it says; [`MOST_HIDDEN`] or more found mean that there may be more.
-pub(super) fn look(text: &str) -> (Vec<Hidden>, Vec<View>) {
+/// What is hidden in a text, what it says, and whether there may be more.
+pub(super) fn look(text: &str) -> (Vec<Hidden>, Vec<View>, bool) {
     let mut found = Vec::new();
     let mut views = Vec::new();
     let mut said = |kind: HiddenKind, start: usize, text: String| {
@@ -76,7 +76,7 @@ pub(super) fn look(text: &str) -> (Vec<Hidden>, Vec<View>) {
         });
     }
     if text.is_ascii() {
-        return (found, views);
+        return (found, views, false);
     }
     let is_tag = |character: char| matches!(character, '\u{E0000}'..='\u{E007F}');
     for (start, run) in runs(text, is_tag) {
@@ -142,8 +142,8 @@ pub(super) fn look(text: &str) -> (Vec<Hidden>, Vec<View>) {
     }
     let mut reversed = 0;
     let mut overrides = text.match_indices(['\u{202D}', '\u{202E}']);
-    // Once as much is reversed as all views may hold, the next one meets that bound and tells.
-    while reversed <= MAX_VIEWS_BYTES
+    // No more is reversed than all views may hold.
+    while reversed < MAX_VIEWS_BYTES
         && found.len() < MOST_HIDDEN
         && let Some((start, mark)) = overrides.next()
     {
@@ -165,7 +165,8 @@ pub(super) fn look(text: &str) -> (Vec<Hidden>, Vec<View>) {
             end: start + word.len(),
         });
     }
-    (found, views)
+    let incomplete = found.len() >= MOST_HIDDEN || overrides.next().is_some();
+    (found, views, incomplete)
 }
 
 /// Whether what a rule matched was written so that a reader of the raw text would not match it.
