@@ -12,6 +12,7 @@ mod identity;
 mod json;
 mod markers;
 mod markers_corpus;
+mod markers_disguise;
 mod properties;
 mod shared;
 mod surface;
