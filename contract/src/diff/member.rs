@@ -15,6 +15,7 @@ use crate::json::{Value, push_token};
 use crate::numeric::is_numeric_churn;
 use crate::schema::{self, Acceptance, Difference};
 use crate::surface::{Member, MemberKind};
+use repeated::Said;
 
 /// The changes of one definition, both sides present and of one kind, by pointer.
 pub fn diff_member(before: &Member, after: &Member) -> Vec<Change> {
@@ -156,9 +157,13 @@ impl Comparison<'_> {
         };
         let first = self.changes.len();
         for difference in comparison.differences {
+            let said = repeated::said_again(&difference, before, after);
+            if said == Said::There {
+                continue;
+            }
             let kind = match difference.kind {
+                _ if said == Said::Elsewhere => ChangeKind::SchemaRewritten,
                 ChangeKind::DefaultChanged if states_null(&difference) => ChangeKind::DefaultStated,
-                _ if repeated::is_still_said(&difference, before, after) => ChangeKind::SchemaRewritten,
                 kind => kind,
             };
             self.schema_change(kind, "inputSchema", difference);
@@ -178,9 +183,13 @@ impl Comparison<'_> {
         let promises_more = matches!(comparison.acceptance, Acceptance::Wider);
         let first = self.changes.len();
         for difference in comparison.differences {
+            let said = repeated::said_again(&difference, before, after);
+            if said == Said::There {
+                continue;
+            }
             let kind = match difference.kind {
+                _ if said == Said::Elsewhere => ChangeKind::SchemaRewritten,
                 ChangeKind::DefaultChanged if states_null(&difference) => ChangeKind::DefaultStated,
-                _ if repeated::is_still_said(&difference, before, after) => ChangeKind::SchemaRewritten,
                 // What was left open in a part is settled for the whole.
                 ChangeKind::OutputSchemaChanged
                 | ChangeKind::SchemaUndecided
@@ -204,9 +213,7 @@ impl Comparison<'_> {
             difference.after,
         );
         if let Some(change) = self.changes.last_mut() {
-            change.witness = difference
-                .witness
-                .and_then(|witness| canonical(&witness, None).ok());
+            change.witness = difference.witness.as_ref().map(on_one_line);
             change.rule = difference.rule.map(str::to_owned);
         }
     }
@@ -300,6 +307,11 @@ fn title_kind(before: Option<&Value>, after: Option<&Value>) -> ChangeKind {
     } else {
         ChangeKind::TitleChanged
     }
+}
+
+/// A value on one line, its numbers to the digit: a witness may lie past what RFC 8785 can carry.
+fn on_one_line(value: &Value) -> String {
+    canonical(value, None).unwrap_or_else(|_| value.to_pretty().lines().map(str::trim_start).collect())
 }
 
 /// A default of `null` says that there is none.

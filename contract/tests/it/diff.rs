@@ -686,6 +686,64 @@ fn what_has_only_a_raw_digest_is_shown_as_sent() {
 }
 
 #[test]
+fn a_text_that_only_moved_around_a_union_reads_the_same() {
+    let check = |before: &str, after: &str, expected: &[&str]| {
+        let tool = |argument: &str| {
+            format!(r#"{{"name":"a","inputSchema":{{"type":"object","properties":{{"x":{argument}}}}}}}"#)
+        };
+        let changes = diff(&tools(&[&tool(before)]), &tools(&[&tool(after)]));
+        let given: Vec<String> = changes
+            .iter()
+            .map(|change| {
+                let place = change.pointer.strip_prefix("/inputSchema/properties/x").unwrap();
+                format!("{} {place}", change.kind.name())
+            })
+            .collect();
+        assert_eq!(given, expected, "{after}");
+    };
+    let plain = r#"{"type":"string","description":"Which."}"#;
+    check(
+        plain,
+        r#"{"anyOf":[{"type":"string"},{"type":"null"}],"description":"Which."}"#,
+        &["union-branch-added /anyOf/1"],
+    );
+    check(
+        plain,
+        r#"{"anyOf":[{"type":"string","description":"Which."},{"type":"null"}]}"#,
+        &["union-branch-added /anyOf/1", "schema-rewritten /description"],
+    );
+    check(
+        r#"{"anyOf":[{"type":"string","description":"Which."},{"type":"null"}],"description":"Which."}"#,
+        r#"{"anyOf":[{"type":"string"},{"type":"null"}],"description":"Which."}"#,
+        &["schema-rewritten /anyOf/0/description"],
+    );
+    // It is gone from one form and said of another now.
+    check(
+        r#"{"anyOf":[{"type":"string","description":"Which."},{"type":"null"}]}"#,
+        r#"{"anyOf":[{"type":"string"},{"type":"null","description":"Which."}]}"#,
+        &[
+            "param-text-changed /anyOf/0/description",
+            "param-text-changed /anyOf/1/description",
+        ],
+    );
+}
+
+#[test]
+fn a_witness_past_the_range_of_digests_is_told_to_the_digit() {
+    let tool = |bound: &str| {
+        format!(
+            r#"{{"name":"a","inputSchema":{{"type":"object","properties":{{"x":{{"type":"integer"{bound}}}}}}}}}"#
+        )
+    };
+    let changes = diff(
+        &tools(&[&tool("")]),
+        &tools(&[&tool(r#","maximum":9007199254740991"#)]),
+    );
+    assert_eq!(changes.len(), 1);
+    assert_eq!(changes[0].witness.as_deref(), Some(r#"{"x": 9007199254740992}"#));
+}
+
+#[test]
 fn a_change_carries_the_digests_of_both_definitions() {
     let before = Member::read(MemberKind::Tool, r#"{"name":"a","title":"x"}"#);
     let after = Member::read(MemberKind::Tool, r#"{"name":"a","title":"y"}"#);

@@ -16,35 +16,46 @@ const MAX_UNIONS: usize = 4;
 const MAX_BRANCHES: usize = 1_000;
 const UNIONS: [&str; 3] = ["anyOf", "oneOf", "allOf"];
 
-/// Whether the text that this difference says came or went is on the other side too, for the same argument.
-pub(super) fn is_still_said(difference: &Difference, before: &Value, after: &Value) -> bool {
+/// Where the other side has the text that a difference says came or went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Said {
+    /// At the same place: nothing differs but what stands around it.
+    There,
+    /// Elsewhere, for the same argument.
+    Elsewhere,
+    /// Nowhere, or this is no text that came or went.
+    Nowhere,
+}
+
+/// Looks for the text of this difference on the other side.
+pub(super) fn said_again(difference: &Difference, before: &Value, after: &Value) -> Said {
     if !matches!(
         difference.kind,
         ChangeKind::ParamTextChanged | ChangeKind::DefaultChanged
     ) {
-        return false;
+        return Said::Nowhere;
     }
     let (saying, other) = match (&difference.before, &difference.after) {
         (Some(_), None) => (before, after),
         (None, Some(_)) => (after, before),
-        _ => return false,
+        _ => return Said::Nowhere,
     };
     let Some((owner, word)) = difference.pointer.rsplit_once('/') else {
-        return false;
+        return Said::Nowhere;
     };
     let Some(said) = saying.pointer(&difference.pointer) else {
-        return false;
+        return Said::Nowhere;
     };
     let says = |schema: &Value| schema.get(word).is_some_and(|text| same(text, said));
+    if other.pointer(owner).is_some_and(says) {
+        return Said::There;
+    }
+    // What a union says holds for each of its branches.
     let mut place = owner;
-    loop {
+    while let Some(outer) = out_of_union(place) {
+        place = outer;
         if other.pointer(place).is_some_and(says) {
-            return true;
-        }
-        // What a union says holds for each of its branches.
-        match out_of_union(place) {
-            Some(outer) => place = outer,
-            None => break,
+            return Said::Elsewhere;
         }
     }
     // What a branch says holds for the whole when it says it before the union was written around it, or after.
@@ -56,10 +67,10 @@ pub(super) fn is_still_said(difference: &Difference, before: &Value, after: &Val
             .take(MAX_BRANCHES)
             .collect();
         if schemas.iter().any(|schema| says(schema)) {
-            return true;
+            return Said::Elsewhere;
         }
     }
-    false
+    Said::Nowhere
 }
 
 fn branches(schema: &Value) -> impl Iterator<Item = &Value> {

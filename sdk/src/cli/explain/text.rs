@@ -83,7 +83,7 @@ fn print_verdicts(explanation: &Explanation, output: &mut Output) {
         };
         output.line(
             style,
-            &format!("  {:8} {:8}{why}", posture.name(), verdict.decision.name()),
+            format!("  {:8} {:8}{why}", posture.name(), verdict.decision.name()).trim_end(),
         );
     }
 }
