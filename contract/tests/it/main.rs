@@ -22,6 +22,7 @@ mod posture;
 mod properties;
 mod schema;
 mod schema_corpus;
+mod schema_hostile;
 mod schema_properties;
 mod shared;
 mod surface;

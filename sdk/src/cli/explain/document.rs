@@ -146,7 +146,7 @@ fn document(explanation: &Explanation) -> Document<'_> {
             (definition.no_digest().is_none()).then(|| definition.digest().to_string())
         }),
         no_definition_digest: Sides::of(explanation, |definition| {
-            definition.no_digest().map(|reason| reason.to_string())
+            definition.no_digest().map(ToString::to_string)
         }),
         contract_hash: Sides::of(explanation, |definition| contract_hash(definition).ok()),
         no_contract_hash: Sides::of(explanation, |definition| {

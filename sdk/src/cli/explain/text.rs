@@ -128,10 +128,7 @@ fn print_change(change: &Change, output: &mut Output) {
     };
     let pointer = visible_within(&change.pointer, LINE);
     let (kind, direction) = (change.kind.name(), change.kind.direction().name());
-    output.line(
-        style,
-        &format!("  {kind}  {direction}  {pointer}").trim_end().to_owned(),
-    );
+    output.line(style, format!("  {kind}  {direction}  {pointer}").trim_end());
     output.line(Style::Faint, &format!("    {}", change.kind.sentence()));
     if let Some(witness) = &change.witness {
         let says = match change.kind.direction() {
@@ -210,10 +207,7 @@ fn print_reasons(explanation: &Explanation, output: &mut Output) {
     output.line(Style::Strong, heading);
     for reason in reasons.iter().take(MAX_ITEMS) {
         let pointer = visible_within(&reason.pointer, LINE);
-        output.line(
-            Style::Plain,
-            &format!("  {}  {pointer}", reason.code).trim_end().to_owned(),
-        );
+        output.line(Style::Plain, format!("  {}  {pointer}", reason.code).trim_end());
         output.line(Style::Faint, &format!("    {}", reason.sentence));
     }
     print_rest(reasons.len(), output);
@@ -270,9 +264,7 @@ fn print_classes(explanation: &Explanation, output: &mut Output) {
         let (class, confidence) = (capability.class.name(), capability.confidence.to_string());
         output.line(
             Style::Plain,
-            &format!("  {class:12}  {confidence:6}  {evidence}")
-                .trim_end()
-                .to_owned(),
+            format!("  {class:12}  {confidence:6}  {evidence}").trim_end(),
         );
     }
     output.line(
