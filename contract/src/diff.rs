@@ -1,6 +1,6 @@
 //! Two surfaces in, the changes between them out.
 //!
-//! This file pairs what both sides declare; [`member`] says how one declared thing differs, and which calls a schema
+//! This file pairs what both sides declare; `member` says how one declared thing differs, and which calls a schema
 //! accepts is [`crate::schema`]'s answer.
 //!
 //! Invariants: a kind whose listing failed on either side is not compared (nothing may be concluded), and

@@ -574,11 +574,10 @@ impl<'e, 'a> Walk<'e, 'a> {
                     }
                 }
                 "patternProperties" => self.patterns(before, after, may),
-                "dependentSchemas" | "dependencies" => {
-                    if differ(word) {
-                        self.constraint(before, after, word, may, None);
-                    }
+                "dependentSchemas" | "dependencies" if differ(word) => {
+                    self.constraint(before, after, word, may, None);
                 }
+                "dependentSchemas" | "dependencies" => {}
                 "nullable" if differ(word) => {
                     let pointer = below(&after.pointer, &[word]);
                     let (ours, theirs) = (before.value.get(word), after.value.get(word));

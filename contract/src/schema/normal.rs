@@ -854,11 +854,8 @@ fn gather(atoms: &mut Vec<Atom>, atom: Atom) {
             .find(|other| other.kind == atom.kind && other.is_only_values())
         && let (Some(ours), Some(theirs)) = (&mut other.values, atom.values.as_ref())
     {
-        for constant in theirs {
-            if !ours.iter().any(|known| known.text == constant.text) {
-                ours.push(constant.clone());
-            }
-        }
+        // One that is there twice changes nothing; looking for it would make a long union quadratic.
+        ours.extend_from_slice(theirs);
         return;
     }
     atoms.push(atom);

@@ -28,6 +28,15 @@ fn and(one: Verdict, other: Verdict) -> Verdict {
     }
 }
 
+/// Whether all hold: one that does not decides, whatever else is unknown.
+fn all(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
+    let mut all = Some(true);
+    for verdict in verdicts {
+        all = and(all, verdict);
+    }
+    all
+}
+
 /// How many verdicts of each sort there were.
 #[derive(Default)]
 struct Tally {
@@ -243,10 +252,9 @@ impl<'a> Evaluation<'a, '_> {
             ("additionalItems", _) if dialect == Dialect::Draft2020 => None,
             ("required", Value::Object(members)) => {
                 let Value::Array(names) = said else { return None };
-                let has = |name: &Value| Some(has(members, name.as_str()?));
-                names
-                    .iter()
-                    .fold(Some(true), |verdict, name| and(verdict, has(name)))
+                engine.steps((members.len() + names.len()) / 8).then_some(())?;
+                let given: BTreeSet<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
+                all(names.iter().map(|name| Some(given.contains(name.as_str()?))))
             }
             ("minProperties", Value::Object(members)) => Some(members.len() as u64 >= count(said)?),
             ("maxProperties", Value::Object(members)) => Some(members.len() as u64 <= count(said)?),
@@ -383,11 +391,9 @@ impl<'a> Evaluation<'a, '_> {
                 continue;
             }
             let met = match asked {
-                Value::Array(names) if word != "dependentSchemas" => {
-                    names.iter().fold(Some(true), |met, name| {
-                        and(met, name.as_str().map(|name| has(members, name)))
-                    })
-                }
+                Value::Array(names) if word != "dependentSchemas" => all(names
+                    .iter()
+                    .map(|name| name.as_str().map(|name| has(members, name)))),
                 _ if word == "dependentRequired" => None,
                 _ => {
                     let id = self.child(engine, &[word, member], asked, part)?;

@@ -9,13 +9,10 @@ fn schema(text: &str) -> Value {
 }
 
 /// Compares in a thread whose stack is no larger than a worker's.
-#[track_caller]
 fn compared(before: String, after: String) -> Comparison {
     let work = move || {
         let (before, after) = (schema(&before), schema(&after));
-        let started = std::time::Instant::now();
         let comparison = compare_input(&before, &after);
-        let took = started.elapsed();
         let size: usize = comparison
             .differences
             .iter()
@@ -24,27 +21,14 @@ fn compared(before: String, after: String) -> Comparison {
         assert!(size < 4 << 20, "{size} bytes of differences");
         compare_output(&before, &after);
         compare_input(&after, &before);
-        (comparison, took)
+        comparison
     };
-    let (comparison, took) = std::thread::Builder::new()
+    std::thread::Builder::new()
         .stack_size(2 << 20)
         .spawn(work)
         .unwrap()
         .join()
-        .unwrap();
-    if std::env::var_os("SCHEMA_TIMES").is_some() {
-        use std::io::Write;
-        let place = std::panic::Location::caller();
-        let count = comparison.differences.len();
-        writeln!(
-            std::io::stderr(),
-            "line {}: {took:?} {:?} {count}",
-            place.line(),
-            comparison.acceptance
-        )
-        .unwrap();
-    }
-    comparison
+        .unwrap()
 }
 
 #[track_caller]

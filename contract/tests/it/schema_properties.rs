@@ -256,7 +256,10 @@ fn places(schema: &Json, pointer: &str, found: &mut Vec<String>) {
 }
 
 /// One small change at one place.
-fn change() -> BoxedStrategy<(prop::sample::Index, prop::sample::Index, u8, (String, Json), Json)> {
+/// Where to change a schema, how, and with what.
+type Edit = (prop::sample::Index, prop::sample::Index, u8, (String, Json), Json);
+
+fn change() -> BoxedStrategy<Edit> {
     (
         any::<prop::sample::Index>(),
         any::<prop::sample::Index>(),
