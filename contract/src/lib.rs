@@ -16,4 +16,5 @@ pub mod digest;
 pub mod identity;
 pub mod json;
 pub mod outcome;
+pub mod schema;
 pub mod surface;

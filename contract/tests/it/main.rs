@@ -11,6 +11,7 @@ mod golden;
 mod identity;
 mod json;
 mod properties;
+mod schema;
 mod shared;
 mod surface;
 mod vocabulary;
