@@ -140,13 +140,29 @@ impl Engine<'_> {
             Kind::String => {
                 atom.min_length >= other.min_length
                     && within(atom.max_length, other.max_length)
-                    && other.patterns.is_subset(&atom.patterns)
+                    && other
+                        .patterns
+                        .iter()
+                        .all(|pattern| self.matches_too(atom, pattern))
                     && other.formats.keys().all(|name| atom.formats.contains_key(name))
             }
             Kind::Array => self.array_fits(atom, other),
             Kind::Object => self.object_fits(atom, other),
         };
         plain && other.rules.iter().all(|rule| self.meets(atom, rule, smaller))
+    }
+
+    /// Whether whatever matches the patterns of `atom` matches this one.
+    fn matches_too(&mut self, atom: &Atom, pattern: &str) -> bool {
+        if atom.patterns.contains(pattern) {
+            return true;
+        }
+        let Some(larger) = self.pattern(pattern) else {
+            return false;
+        };
+        atom.patterns
+            .iter()
+            .any(|own| self.pattern(own).is_some_and(|own| own.fits(&larger)))
     }
 
     fn array_fits(&mut self, atom: &Atom, other: &Atom) -> bool {

@@ -12,6 +12,7 @@ use std::rc::Rc;
 
 use super::decimal::Decimal;
 use super::document::{Dialect, Document, Reading, declares_and_closes};
+use super::pattern::Pattern;
 use crate::canonical::canonical;
 use crate::json::{Value, push_token};
 
@@ -372,6 +373,7 @@ pub(super) struct Engine<'a> {
     pub(super) samples: BTreeMap<Id, Vec<Rc<Value>>>,
     pub(super) counterexamples: BTreeMap<(Id, Id), Vec<Rc<Value>>>,
     pub(super) matching: BTreeSet<(Rc<str>, String)>,
+    patterns: BTreeMap<Rc<str>, Option<Rc<Pattern>>>,
 }
 
 impl<'a> Engine<'a> {
@@ -392,6 +394,7 @@ impl<'a> Engine<'a> {
             samples: BTreeMap::new(),
             counterexamples: BTreeMap::new(),
             matching: BTreeSet::new(),
+            patterns: BTreeMap::new(),
         }
     }
 
@@ -399,6 +402,17 @@ impl<'a> Engine<'a> {
     pub(super) fn add_document(&mut self, root: &'a Value, reading: Reading) -> Id {
         self.documents.push(Document::new(root, reading));
         self.schema(root, self.documents.len() - 1, "", false)
+    }
+
+    /// A pattern as far as it is understood.
+    pub(super) fn pattern(&mut self, text: &str) -> Option<Rc<Pattern>> {
+        if let Some(known) = self.patterns.get(text) {
+            return known.clone();
+        }
+        self.steps(text.len() / 8).then_some(())?;
+        let pattern = Pattern::parse(text).map(Rc::new);
+        self.patterns.insert(text.into(), pattern.clone());
+        pattern
     }
 
     /// Gives a phase of the comparison its own share of work, however little the ones before left.

@@ -1,9 +1,12 @@
-//! Strings made from a pattern, piece by piece, so that they match it without anything being run.
+//! Patterns as text: what can be read off one without running it on anything.
 //!
-//! Only what every dialect of regular expressions reads the same way is understood: letters, classes, groups,
+//! Strings are made from a pattern piece by piece, so that they match; lengths that can't match are known; two
+//! patterns alike piece by piece are compared. Only what every dialect of regular expressions reads the same way is understood: letters, classes, groups,
 //! alternatives, counts, anchors at the ends.
 //!
-//! Invariant: a string given here matches; work and length are bounded, whatever the pattern.
+//! Invariant: what is said here of a pattern holds in every dialect; work and length are bounded.
+
+use std::collections::BTreeSet;
 
 /// The longest string, in characters, and the deepest nesting of groups.
 const MAX_LENGTH: usize = 2_048;
@@ -13,43 +16,128 @@ const MAX_PATTERN: usize = 4_096;
 /// How often a piece without an upper count is repeated beyond its least count, in the strings tried.
 const EXTRA: [usize; 6] = [0, 1, 3, 8, 20, 40];
 
-/// A few strings that match, of growing length; none when the pattern is not understood.
-pub(super) fn examples(pattern: &str) -> Vec<String> {
-    if pattern.len() > MAX_PATTERN {
-        return Vec::new();
-    }
-    let characters: Vec<char> = pattern.chars().collect();
-    let mut parser = Parser {
-        characters: &characters,
-        next: 0,
-    };
-    let Some(alternatives) = parser.alternatives(0) else {
-        return Vec::new();
-    };
-    if parser.next < characters.len() {
-        return Vec::new();
-    }
-    let mut examples = Vec::new();
-    for extra in EXTRA {
-        for pieces in alternatives.iter().take(4) {
-            let mut text = String::new();
-            if write(pieces, extra, &mut text).is_some() && !examples.contains(&text) {
-                examples.push(text);
-            }
-        }
-    }
-    examples
+/// A pattern that was understood.
+pub(super) struct Pattern {
+    branches: Vec<Branch>,
 }
 
-enum What {
-    One(char),
-    Group(Vec<Vec<Piece>>),
+struct Branch {
+    /// Whether it begins and ends where the text does.
+    start: bool,
+    end: bool,
+    pieces: Vec<Piece>,
 }
 
 struct Piece {
     what: What,
     least: usize,
     most: Option<usize>,
+}
+
+enum What {
+    One(Class),
+    Group(Vec<Vec<Piece>>),
+}
+
+/// Some characters.
+#[derive(Default, PartialEq, Eq)]
+struct Class {
+    negated: bool,
+    ranges: Vec<(char, char)>,
+    /// `\d`, `\w` and the like, by their letters: what else than ASCII they hold differs by dialect; `.` is one too.
+    named: BTreeSet<char>,
+}
+
+impl Pattern {
+    /// `None` when the pattern is not understood.
+    pub(super) fn parse(pattern: &str) -> Option<Pattern> {
+        if pattern.len() > MAX_PATTERN {
+            return None;
+        }
+        let characters: Vec<char> = pattern.chars().collect();
+        let mut parser = Parser {
+            characters: &characters,
+            next: 0,
+        };
+        let branches = parser.branches()?;
+        (parser.next == characters.len()).then_some(Pattern { branches })
+    }
+
+    /// A few strings that match, of growing length.
+    pub(super) fn examples(&self) -> Vec<String> {
+        let mut examples = Vec::new();
+        for extra in EXTRA {
+            for branch in self.branches.iter().take(4) {
+                let mut text = String::new();
+                if write(&branch.pieces, extra, &mut text).is_some() && !examples.contains(&text) {
+                    examples.push(text);
+                }
+            }
+        }
+        examples
+    }
+
+    /// Whether a text of so many characters is too short, or too long, to match.
+    pub(super) fn refuses_length(&self, length: usize) -> bool {
+        self.branches.iter().all(|branch| {
+            let (least, most) = lengths(&branch.pieces);
+            length < least || (branch.start && branch.end && most.is_some_and(|most| length > most))
+        })
+    }
+
+    /// Whether whatever matches this also matches `other`, since they are alike piece by piece.
+    pub(super) fn fits(&self, other: &Pattern) -> bool {
+        self.branches.iter().all(|branch| {
+            other.branches.iter().any(|larger| {
+                (branch.start || !larger.start)
+                    && (branch.end || !larger.end)
+                    && all_fit(&branch.pieces, &larger.pieces)
+            })
+        })
+    }
+}
+
+fn all_fit(pieces: &[Piece], larger: &[Piece]) -> bool {
+    pieces.len() == larger.len()
+        && pieces.iter().zip(larger).all(|(piece, other)| {
+            let counted = piece.least >= other.least
+                && other
+                    .most
+                    .is_none_or(|most| piece.most.is_some_and(|own| own <= most));
+            counted
+                && match (&piece.what, &other.what) {
+                    (What::One(class), What::One(larger)) => class.fits(larger),
+                    (What::Group(ones), What::Group(others)) => ones
+                        .iter()
+                        .all(|one| others.iter().any(|other| all_fit(one, other))),
+                    _ => false,
+                }
+        })
+}
+
+/// The least and the most characters that these pieces take.
+fn lengths(pieces: &[Piece]) -> (usize, Option<usize>) {
+    let (mut least, mut most) = (0_usize, Some(0_usize));
+    for piece in pieces {
+        let (one_least, one_most) = match &piece.what {
+            What::One(_) => (1, Some(1)),
+            What::Group(branches) => {
+                let all = branches.iter().map(|branch| lengths(branch));
+                let least = all.clone().map(|(least, _)| least).min().unwrap_or(0);
+                (
+                    least,
+                    all.map(|(_, most)| most)
+                        .try_fold(0, |longest, most| most.map(|most| longest.max(most))),
+                )
+            }
+        };
+        least = least.saturating_add(one_least.saturating_mul(piece.least));
+        most = match (most, one_most, piece.most) {
+            (Some(most), Some(one), Some(times)) => Some(most.saturating_add(one.saturating_mul(times))),
+            _ => None,
+        };
+    }
+    (least, most)
 }
 
 /// `None` when the text would be too long.
@@ -61,10 +149,10 @@ fn write(pieces: &[Piece], extra: usize, text: &mut String) -> Option<()> {
             .min(piece.least.saturating_add(extra));
         for _ in 0..times {
             match &piece.what {
-                What::One(character) => text.push(*character),
-                What::Group(alternatives) => {
+                What::One(class) => text.push(class.first()?),
+                What::Group(branches) => {
                     let before = text.len();
-                    write(alternatives.first()?, extra, text)?;
+                    write(branches.first()?, extra, text)?;
                     if text.len() == before {
                         break;
                     }
@@ -76,6 +164,77 @@ fn write(pieces: &[Piece], extra: usize, text: &mut String) -> Option<()> {
         }
     }
     Some(())
+}
+
+impl Class {
+    fn one(letter: char) -> Class {
+        Class {
+            ranges: vec![(letter, letter)],
+            ..Class::default()
+        }
+    }
+
+    /// What a letter after `\` stands for.
+    fn escaped(letter: char) -> Option<Class> {
+        let plain = match letter {
+            'd' | 'w' | 's' | 'D' | 'W' | 'S' => {
+                return Some(Class {
+                    named: BTreeSet::from([letter]),
+                    ..Class::default()
+                });
+            }
+            'n' => '\n',
+            't' => '\t',
+            'r' => '\r',
+            mark if mark.is_ascii_punctuation() => mark,
+            _ => return None,
+        };
+        Some(Class::one(plain))
+    }
+
+    /// A character that is surely in it.
+    fn first(&self) -> Option<char> {
+        const TRIED: [char; 11] = ['a', '0', 'A', '_', '-', ' ', 'x', '5', '/', '.', '#'];
+        if !self.negated
+            && let Some((start, _)) = self.ranges.first()
+        {
+            return Some(*start);
+        }
+        TRIED.into_iter().find(|one| self.has(*one))
+    }
+
+    /// Whether an ASCII character is in it.
+    fn has(&self, one: char) -> bool {
+        let ranged = self
+            .ranges
+            .iter()
+            .any(|(start, end)| *start <= one && one <= *end);
+        let named = self.named.iter().any(|name| match name {
+            'd' => one.is_ascii_digit(),
+            'D' => !one.is_ascii_digit(),
+            'w' => one.is_ascii_alphanumeric() || one == '_',
+            'W' => !one.is_ascii_alphanumeric() && one != '_',
+            's' => one == ' ' || ('\t'..='\r').contains(&one),
+            'S' => one != ' ' && !('\t'..='\r').contains(&one),
+            _ => one != '\n' && one != '\r',
+        });
+        (ranged || named) != self.negated
+    }
+
+    /// Whether every character of it is one of `larger`.
+    fn fits(&self, larger: &Class) -> bool {
+        if self == larger {
+            return true;
+        }
+        if self.negated || larger.negated || !self.named.is_subset(&larger.named) {
+            return false;
+        }
+        self.ranges.iter().all(|(start, end)| {
+            let in_range = larger.ranges.iter().any(|(from, to)| from <= start && end <= to);
+            let ascii = *end <= '\u{7f}';
+            in_range || (ascii && (*start..=*end).all(|one| larger.has(one)))
+        })
+    }
 }
 
 struct Parser<'p> {
@@ -100,58 +259,54 @@ impl Parser<'_> {
         found
     }
 
-    fn alternatives(&mut self, nesting: usize) -> Option<Vec<Vec<Piece>>> {
-        let mut alternatives = Vec::new();
+    fn branches(&mut self) -> Option<Vec<Branch>> {
+        let mut branches = Vec::new();
         loop {
-            alternatives.push(self.pieces(nesting)?);
+            let start = self.eat('^');
+            let pieces = self.pieces(0)?;
+            let end = self.eat('$');
+            branches.push(Branch { start, end, pieces });
             if !self.eat('|') {
-                return Some(alternatives);
+                return Some(branches);
             }
         }
     }
 
-    fn pieces(&mut self, nesting: usize) -> Option<Vec<Piece>> {
-        if nesting == 0 {
-            self.eat('^');
+    fn group(&mut self, nesting: usize) -> Option<What> {
+        if (self.eat('?') && !self.eat(':')) || nesting >= MAX_NESTING {
+            return None;
         }
+        let mut branches = Vec::new();
+        loop {
+            branches.push(self.pieces(nesting + 1)?);
+            if self.eat(')') {
+                return Some(What::Group(branches));
+            }
+            if !self.eat('|') {
+                return None;
+            }
+        }
+    }
+
+    /// Pieces up to what none can begin with.
+    fn pieces(&mut self, nesting: usize) -> Option<Vec<Piece>> {
         let mut pieces = Vec::new();
         loop {
             let what = match self.peek() {
-                None | Some('|' | ')') => return Some(pieces),
-                Some('$') if nesting == 0 => {
-                    self.next += 1;
-                    return matches!(self.peek(), None | Some('|')).then_some(pieces);
-                }
-                Some('^' | '$' | '*' | '+' | '?' | '{' | '}' | ']') => return None,
-                Some('(') => {
-                    self.next += 1;
-                    if self.eat('?') && !self.eat(':') {
-                        return None;
-                    }
-                    if nesting >= MAX_NESTING {
-                        return None;
-                    }
-                    let alternatives = self.alternatives(nesting + 1)?;
-                    if !self.eat(')') {
-                        return None;
-                    }
-                    What::Group(alternatives)
-                }
-                Some('[') => {
-                    self.next += 1;
-                    What::One(self.class()?)
-                }
-                Some('.') => {
-                    self.next += 1;
-                    What::One('a')
-                }
-                Some('\\') => {
-                    self.next += 1;
-                    What::One(Set::escaped(self.take()?)?.first()?)
-                }
+                None | Some('|' | ')' | '$') => return Some(pieces),
+                Some('^' | '*' | '+' | '?' | '{' | '}' | ']') => return None,
                 Some(letter) => {
                     self.next += 1;
-                    What::One(letter)
+                    match letter {
+                        '(' => self.group(nesting)?,
+                        '[' => What::One(self.class()?),
+                        '.' => What::One(Class {
+                            named: BTreeSet::from(['.']),
+                            ..Class::default()
+                        }),
+                        '\\' => What::One(Class::escaped(self.take()?)?),
+                        letter => What::One(Class::one(letter)),
+                    }
                 }
             };
             let (least, most) = self.count()?;
@@ -185,7 +340,12 @@ impl Parser<'_> {
         };
         self.next += 1;
         self.eat('?');
-        Some(count)
+        // `a++` is possessive in some dialects and an error in others.
+        if matches!(self.peek(), Some('+' | '*' | '?' | '{')) {
+            None
+        } else {
+            Some(count)
+        }
     }
 
     fn number(&mut self) -> Option<usize> {
@@ -200,97 +360,55 @@ impl Parser<'_> {
             .ok()
     }
 
-    /// A character of the class whose `[` was taken.
-    fn class(&mut self) -> Option<char> {
-        let negated = self.eat('^');
-        let mut set = Set::default();
+    /// The class whose `[` was taken.
+    fn class(&mut self) -> Option<Class> {
+        let mut class = Class {
+            negated: self.eat('^'),
+            ..Class::default()
+        };
         loop {
             let start = match self.take()? {
                 ']' => break,
                 // Set operations of some dialects begin with these.
                 '[' | '&' | '~' => return None,
-                '\\' => match Set::escaped(self.take()?)? {
-                    Set {
-                        ranges,
-                        complete: true,
-                    } if ranges.len() == 1 && ranges[0].0 == ranges[0].1 => ranges[0].0,
-                    class => {
-                        set.ranges.extend(class.ranges);
-                        set.complete &= class.complete;
+                '\\' => {
+                    let escaped = Class::escaped(self.take()?)?;
+                    let Some((letter, _)) = escaped.ranges.first().copied() else {
+                        class.named.extend(escaped.named);
                         continue;
-                    }
-                },
+                    };
+                    letter
+                }
                 letter => letter,
             };
             let is_range = self.peek() == Some('-') && self.characters.get(self.next + 1) != Some(&']');
-            if !is_range {
-                set.ranges.push((start, start));
-                continue;
+            let mut end = start;
+            if is_range {
+                self.next += 1;
+                end = match self.take()? {
+                    '\\' | '[' | '-' => return None,
+                    letter => letter,
+                };
             }
-            self.next += 1;
-            let end = match self.take()? {
-                '\\' | '[' | '-' => return None,
-                letter => letter,
-            };
             if end < start {
                 return None;
             }
-            set.ranges.push((start, end));
+            class.ranges.push((start, end));
         }
-        if !negated {
-            return set.first();
-        }
-        let outside = ['a', '0', 'A', '_', '-', ' ', 'x', '5'];
-        let free = |one: &char| !set.ranges.iter().any(|(start, end)| start <= one && one <= end);
-        if set.complete {
-            outside.into_iter().find(free)
-        } else {
-            None
-        }
-    }
-}
-
-/// Some characters of a class; all of its ASCII ones when `complete`.
-struct Set {
-    ranges: Vec<(char, char)>,
-    complete: bool,
-}
-
-impl Default for Set {
-    fn default() -> Set {
-        Set {
-            ranges: Vec::new(),
-            complete: true,
-        }
-    }
-}
-
-impl Set {
-    fn first(&self) -> Option<char> {
-        self.ranges.first().map(|(start, _)| *start)
-    }
-
-    /// What a letter after `\` stands for.
-    fn escaped(letter: char) -> Option<Set> {
-        let (ranges, complete) = match letter {
-            'd' => (vec![('0', '9')], true),
-            'w' => (vec![('a', 'z'), ('A', 'Z'), ('0', '9'), ('_', '_')], true),
-            's' => (vec![(' ', ' '), ('\t', '\r')], true),
-            'D' | 'S' => (vec![('a', 'a')], false),
-            'W' => (vec![('-', '-')], false),
-            'n' => (vec![('\n', '\n')], true),
-            't' => (vec![('\t', '\t')], true),
-            'r' => (vec![('\r', '\r')], true),
-            mark if mark.is_ascii_punctuation() => (vec![(mark, mark)], true),
-            _ => return None,
-        };
-        Some(Set { ranges, complete })
+        let empty = class.ranges.is_empty() && class.named.is_empty();
+        if empty { None } else { Some(class) }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::examples;
+    use super::Pattern;
+
+    fn examples(pattern: &str) -> Vec<String> {
+        Pattern::parse(pattern)
+            .map(|pattern| pattern.examples())
+            .unwrap_or_default()
+    }
 
     #[track_caller]
     fn check(pattern: &str, expected: &str) {
@@ -314,20 +432,35 @@ mod tests {
 
     #[test]
     fn a_pattern_that_is_not_understood_gives_nothing() {
-        for pattern in [
-            "(?=a)b",
-            r"\bword",
-            "a^b",
-            "(a",
-            "[z-a]",
-            r"(a)\1",
-            "a{3,1}",
-            "[a&&b]",
-            r"\p{L}",
-            "(a{999}){999}",
-        ] {
-            assert_eq!(examples(pattern), Vec::<String>::new(), "{pattern}");
+        let patterns = [
+            "(?=a)b", r"\bword", "a^b", "a$b", "(a", "[z-a]", r"(a)\1", "a{3,1}", "[a&&b]", r"\p{L}", "a++",
+            "[]",
+        ];
+        for pattern in patterns {
+            assert!(Pattern::parse(pattern).is_none(), "{pattern}");
         }
-        assert_eq!(examples(&"(".repeat(9_999)), Vec::<String>::new());
+        assert!(Pattern::parse(&"(".repeat(4_000)).is_none());
+        assert_eq!(examples("(a{999}){999}"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn lengths_that_can_not_match_are_known() {
+        let refuses = |pattern: &str, length| Pattern::parse(pattern).unwrap().refuses_length(length);
+        assert!(refuses("^[A-Z]+-[0-9]+$", 2) && !refuses("^[A-Z]+-[0-9]+$", 3));
+        assert!(refuses("^a{2,3}$", 4) && !refuses("^a{2,3}$", 3) && !refuses("a{2,3}", 4));
+        assert!(!refuses("^a?|bb$", 0));
+    }
+
+    #[test]
+    fn patterns_alike_piece_by_piece_are_compared() {
+        let fits = |one: &str, other: &str| {
+            let [one, other] = [one, other].map(|pattern| Pattern::parse(pattern).unwrap());
+            (one.fits(&other), other.fits(&one))
+        };
+        assert_eq!(fits(r"^[A-Z]+-\d+$", r"^[A-Z_]+-\d+$"), (true, false));
+        assert_eq!(fits("^[0-9]{2}$", r"^\d+"), (true, false));
+        assert_eq!(fits("^(a|b)$", "^(?:b|c|a)$"), (true, false));
+        assert_eq!(fits("^[^a]$", "^[^ab]$"), (false, false));
+        assert_eq!(fits("a", "a|b"), (true, false));
     }
 }

@@ -196,7 +196,13 @@ impl<'a> Evaluation<'a, '_> {
                 let pattern = said.as_str()?;
                 let known = EMPTY_PATTERNS.contains(&pattern)
                     || engine.matching.contains(&(Rc::from(pattern), text.clone()));
-                if known { Some(true) } else { None }
+                if known {
+                    return Some(true);
+                }
+                // What counts as one character, and a line's end, differs by dialect.
+                let plain = text.is_ascii() && !text.contains(['\n', '\r']);
+                let pattern = engine.pattern(pattern)?;
+                (plain && pattern.refuses_length(text.len())).then_some(false)
             }
             ("format", value) => {
                 let name = said.as_str()?;

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::accept::most_members;
+use super::format;
 use super::normal::{Atom, EVERYTHING, Engine, Id, Kind, MAX_DEPTH, NOTHING, Rule};
-use super::{format, pattern};
 use crate::canonical::canonical;
 use crate::json::{Value, read};
 
@@ -121,7 +121,10 @@ impl Engine<'_> {
     fn strings(&mut self, atom: &Atom, against: &[Atom]) -> Vec<Value> {
         let mut texts: Vec<String> = Vec::new();
         for text in &atom.patterns {
-            for example in pattern::examples(text) {
+            let Some(pattern) = self.pattern(text) else {
+                continue;
+            };
+            for example in pattern.examples() {
                 self.matching.insert((text.clone(), example.clone()));
                 texts.push(example);
             }

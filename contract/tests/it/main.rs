@@ -12,6 +12,8 @@ mod identity;
 mod json;
 mod properties;
 mod schema;
+mod schema_corpus;
+mod schema_properties;
 mod shared;
 mod surface;
 mod vocabulary;

@@ -40,22 +40,44 @@ fn check_argument(before: &str, after: &str, expected: &str) {
 #[test]
 fn smoke() {
     let pairs = [
-        (r#"{"type":"integer","exclusiveMaximum":1000000,"exclusiveMinimum":0}"#, r#"{"type":"integer","minimum":1,"maximum":999999}"#),
-        (r#"{"type":"string","enum":["off","strict"]}"#, r#"{"anyOf":[{"const":"off"},{"const":"strict"}]}"#),
-        (r#"{"anyOf":[{"type":"string"},{"type":"null"}],"default":null}"#, r#"{"type":"string","default":null}"#),
+        (
+            r#"{"type":"integer","exclusiveMaximum":1000000,"exclusiveMinimum":0}"#,
+            r#"{"type":"integer","minimum":1,"maximum":999999}"#,
+        ),
+        (
+            r#"{"type":"string","enum":["off","strict"]}"#,
+            r#"{"anyOf":[{"const":"off"},{"const":"strict"}]}"#,
+        ),
+        (
+            r#"{"anyOf":[{"type":"string"},{"type":"null"}],"default":null}"#,
+            r#"{"type":"string","default":null}"#,
+        ),
         (r#"{"type":"string"}"#, r#"{"type":["string","null"]}"#),
-        (r#"{"type":"string"}"#, r#"{"type":"array","items":{"type":"string"}}"#),
+        (
+            r#"{"type":"string"}"#,
+            r#"{"type":"array","items":{"type":"string"}}"#,
+        ),
         (r#"{"type":"number"}"#, r#"{"type":"number","minimum":1}"#),
-        (r#"{"type":"array","items":{}}"#, r#"{"type":"array","items":{"type":"string"}}"#),
+        (
+            r#"{"type":"array","items":{}}"#,
+            r#"{"type":"array","items":{"type":"string"}}"#,
+        ),
         (r#"{"type":"string"}"#, r#"{"type":"string","pattern":"^a"}"#),
         (r#"{"type":"string","format":"uri"}"#, r#"{"type":"string"}"#),
         (r#"{"type":"string"}"#, r#"{"type":"string","format":"uri"}"#),
         (r#"{"type":"string","title":"A"}"#, r#"{"type":"string"}"#),
-        (r#"{"type":"object","properties":{"x":{"type":"string"}}}"#, r#"{"type":"object"}"#),
-        (r#"{"type":"object","properties":{"x":{"type":"string"}}}"#, r#"{"type":"object","properties":{"y":{"type":"string"}},"required":["y"]}"#),
+        (
+            r#"{"type":"object","properties":{"x":{"type":"string"}}}"#,
+            r#"{"type":"object"}"#,
+        ),
+        (
+            r#"{"type":"object","properties":{"x":{"type":"string"}}}"#,
+            r#"{"type":"object","properties":{"y":{"type":"string"}},"required":["y"]}"#,
+        ),
     ];
     for (before, after) in pairs {
-        let whole = |argument: &str| schema(&format!(r#"{{"type":"object","properties":{{"a":{argument}}}}}"#));
+        let whole =
+            |argument: &str| schema(&format!(r#"{{"type":"object","properties":{{"a":{argument}}}}}"#));
         panic_free(before, after, &compare_input(&whole(before), &whole(after)));
     }
 }
