@@ -414,7 +414,7 @@ impl Engine<'_> {
                     Rule::Names(other) => self.part_includes(*other, *names),
                     _ => false,
                 });
-                stated || self.all_names_fit(atom, *names)
+                stated || self.all_strings_fit(*names) || self.all_names_fit(atom, *names)
             }
             Rule::Requires { member, others } => {
                 others.is_subset(&atom.required)
@@ -452,6 +452,13 @@ impl Engine<'_> {
                 .iter()
                 .zip(others)
                 .all(|(one, other)| self.includes(*one, *other) && self.includes(*other, *one))
+    }
+
+    fn all_strings_fit(&mut self, names: Id) -> bool {
+        self.within += 1;
+        let fit = self.covers(&Atom::free(Kind::String), EVERYTHING, names);
+        self.within -= 1;
+        fit
     }
 
     fn all_names_fit(&mut self, atom: &Atom, names: Id) -> bool {

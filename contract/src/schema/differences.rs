@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::keywords::{count, decides};
+use super::keywords::{count, decides, kind_of_word};
 use super::normal::{Atom, EVERYTHING, Engine, Id, Kind, MAX_DEPTH, NOTHING, below};
 use super::{Acceptance, Comparison, Difference, EMPTIED, decimal::Decimal, document};
 use crate::canonical::canonical;
@@ -113,6 +113,8 @@ pub(super) struct Walk<'e, 'a> {
     may: May,
     /// The nodes before, from the root down, each with the step that leads on.
     chain: Vec<(Id, Step)>,
+    /// Whether either document refers to anything.
+    referring: bool,
     seen: BTreeSet<(usize, usize)>,
     used: BTreeSet<usize>,
     found: Vec<Difference>,
@@ -134,6 +136,7 @@ impl<'e, 'a> Walk<'e, 'a> {
             roots,
             may,
             chain: Vec::new(),
+            referring: false,
             seen: BTreeSet::new(),
             used: BTreeSet::new(),
             found: Vec::new(),
@@ -141,6 +144,7 @@ impl<'e, 'a> Walk<'e, 'a> {
     }
 
     pub(super) fn walk(mut self, before: &'a Value, after: &'a Value) -> Vec<Difference> {
+        self.referring = refers(before) || refers(after);
         let before = Place {
             value: before,
             document: 0,
@@ -254,7 +258,7 @@ impl<'e, 'a> Walk<'e, 'a> {
             std::ptr::from_ref(before.value).addr(),
             std::ptr::from_ref(after.value).addr(),
         );
-        if !self.seen.insert(key) {
+        if !self.seen.insert(key) || (!self.referring && before.value == after.value) {
             return;
         }
         if self.chain.len() >= MAX_DEPTH || !self.engine.steps(1) {
@@ -285,9 +289,6 @@ impl<'e, 'a> Walk<'e, 'a> {
         {
             self.add(ChangeKind::SchemaRewritten, &outer_after.pointer, None, None);
         }
-        if before.value == after.value && followed && !self.has_references(before.value) {
-            return;
-        }
         match (self.branches(before), self.branches(after)) {
             (None, None) => self.keywords(before, after, may),
             (ours, theirs) => {
@@ -296,26 +297,6 @@ impl<'e, 'a> Walk<'e, 'a> {
                 self.unions(before, after, &ours, &theirs, may);
             }
         }
-    }
-
-    fn has_references(&mut self, value: &Value) -> bool {
-        let mut open = vec![value];
-        while let Some(value) = open.pop() {
-            if !self.engine.steps(1) {
-                return true;
-            }
-            match value {
-                Value::Array(items) => open.extend(items),
-                Value::Object(members) => {
-                    if members.iter().any(|(name, _)| name == "$ref") {
-                        return true;
-                    }
-                    open.extend(members.iter().map(|(_, member)| member));
-                }
-                _ => {}
-            }
-        }
-        false
     }
 
     /// The branches of a schema that is nothing but a union.
@@ -541,7 +522,10 @@ impl<'e, 'a> Walk<'e, 'a> {
                 words.push(word);
             }
         }
-        self.members(before, after, may);
+        let admit = |place: &Place<'a>| types(place.value.get("type")).contains("object");
+        if admit(before) && admit(after) {
+            self.members(before, after, may);
+        }
         let differ = |word: &str| !same(before.value.get(word), after.value.get(word));
         let two = |ours: &str, theirs: &str| differ(ours) || differ(theirs);
         if two("enum", "const") {
@@ -550,9 +534,23 @@ impl<'e, 'a> Walk<'e, 'a> {
         if differ("type") {
             self.types(before, after, may);
         }
+        // Where a type came or went, so did what is said about its values.
+        let (old, new) = (types(before.value.get("type")), types(after.value.get("type")));
+        let told_by_type = |word: &str| {
+            let names: &[&str] = match kind_of_word(word) {
+                Some(Kind::Number) => &["integer", "number"],
+                Some(Kind::String) => &["string"],
+                Some(Kind::Array) => &["array"],
+                Some(Kind::Object) => &["object"],
+                _ => return false,
+            };
+            let has = |types: &BTreeSet<&str>| names.iter().any(|name| types.contains(name));
+            has(&old) != has(&new)
+        };
         for word in words {
             match word {
                 "properties" | "required" | "enum" | "const" | "type" => {}
+                _ if told_by_type(word) => {}
                 "additionalProperties" => self.additional(before, after, may),
                 "items"
                 | "additionalItems"
@@ -811,13 +809,12 @@ impl<'e, 'a> Walk<'e, 'a> {
 
     fn requirements(&mut self, before: &Place<'a>, after: &Place<'a>, may: May) {
         let (ours, theirs) = (names(before.value), names(after.value));
-        let (old, new) = (before.members("properties"), after.members("properties"));
-        let is_new = |name: &str| {
-            new.iter().any(|(member, _)| member == name) && !old.iter().any(|(member, _)| member == name)
-        };
-        let is_gone = |name: &str| {
-            old.iter().any(|(member, _)| member == name) && !new.iter().any(|(member, _)| member == name)
-        };
+        let (old, new) = (
+            by_name(before.members("properties")),
+            by_name(after.members("properties")),
+        );
+        let is_new = |name: &str| new.contains_key(name) && !old.contains_key(name);
+        let is_gone = |name: &str| old.contains_key(name) && !new.contains_key(name);
         let pointer = |place: &Place<'_>| below(&place.pointer, &["required"]);
         if ours == theirs {
             return;
@@ -1181,7 +1178,9 @@ pub(super) fn complete(
     };
     match acceptance {
         Acceptance::Equal if found.is_empty() => found.push(blank(ChangeKind::SchemaRewritten, None)),
-        Acceptance::Wider if !has(found, Direction::Widening) => {
+        Acceptance::Wider
+            if !has(found, Direction::Widening) && !found.iter().any(|one| one.rule == Some(EMPTIED)) =>
+        {
             found.push(blank(ChangeKind::ConstraintWidened, None));
         }
         Acceptance::Narrower | Acceptance::Incomparable if !has(found, Direction::Narrowing) => {
@@ -1246,6 +1245,24 @@ pub(super) fn for_results(
         acceptance,
         differences,
     }
+}
+
+/// Whether a schema inside may refer to another.
+fn refers(value: &Value) -> bool {
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Array(items) => open.extend(items),
+            Value::Object(members) => {
+                if members.iter().any(|(name, _)| name == "$ref") {
+                    return true;
+                }
+                open.extend(members.iter().map(|(_, member)| member));
+            }
+            _ => {}
+        }
+    }
+    false
 }
 
 fn admits_objects(engine: &mut Engine<'_>, id: Id) -> bool {

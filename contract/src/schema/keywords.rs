@@ -398,7 +398,7 @@ impl<'a> Reader<'_, 'a> {
     fn unread(&mut self, word: &str) {
         let rule = match self.value.get(word) {
             Some(said) => self.engine.opaque(self.document, word, said),
-            None => word.into(),
+            None => self.engine.unlike_any(),
         };
         self.read.by_kind.push((Kind::Object, Rule::Opaque(rule)));
     }

@@ -187,7 +187,7 @@ pub(super) struct Atom {
 }
 
 impl Atom {
-    fn free(kind: Kind) -> Atom {
+    pub(super) fn free(kind: Kind) -> Atom {
         let values = match kind {
             Kind::Null => Some(vec![Value::Null]),
             Kind::Boolean => Some(vec![Value::Bool(false), Value::Bool(true)]),
@@ -374,6 +374,9 @@ pub(super) struct Engine<'a> {
     pub(super) counterexamples: BTreeMap<(Id, Id), Vec<Rc<Value>>>,
     pub(super) matching: BTreeSet<(Rc<str>, String)>,
     patterns: BTreeMap<Rc<str>, Option<Rc<Pattern>>>,
+    fresh: usize,
+    definitions: BTreeMap<usize, Option<usize>>,
+    held: Vec<String>,
 }
 
 impl<'a> Engine<'a> {
@@ -395,6 +398,9 @@ impl<'a> Engine<'a> {
             counterexamples: BTreeMap::new(),
             matching: BTreeSet::new(),
             patterns: BTreeMap::new(),
+            fresh: 0,
+            definitions: BTreeMap::new(),
+            held: Vec::new(),
         }
     }
 
@@ -614,7 +620,7 @@ impl<'a> Engine<'a> {
             return opaque_atoms(&self.opaque(document, "", value));
         };
         if !self.steps(words.len()) {
-            return opaque_atoms(pointer);
+            return opaque_atoms(&self.unlike_any());
         }
         let dialect = self.documents[document].dialect;
         if dialect == Dialect::Draft7
@@ -651,21 +657,68 @@ impl<'a> Engine<'a> {
 
     /// The text by which something not understood is known: the same text means the same in both documents.
     pub(super) fn opaque(&mut self, document: usize, word: &str, value: &Value) -> Rc<str> {
-        let Document { root, dialect, .. } = self.documents[document];
-        let Ok(mut text) = canonical(value, None) else {
-            return format!("node {}", self.nodes.len()).into();
+        let text = canonical(value, None)
+            .ok()
+            .filter(|text| self.steps(text.len() / 64));
+        let Some(mut text) = text else {
+            return self.unlike_any();
         };
         if text.contains("Ref\"") || text.contains("$ref\"") {
-            text.push_str(&canonical(root, None).unwrap_or_else(|_| format!("document {document}")));
+            let Some(held) = self
+                .definitions(document)
+                .filter(|_| refers_to_definitions(&text))
+            else {
+                return self.unlike_any();
+            };
+            text.push_str(&held.to_string());
         }
-        // A reference to somewhere else reads the same in every dialect.
+        if word.is_empty() {
+            // A reference to somewhere else counts from the document's own name, and reads the same in every dialect.
+            let own = self.documents[document].root.get("$id").and_then(Value::as_str);
+            text.push_str(own.unwrap_or_default());
+        }
+        let dialect = self.documents[document].dialect;
         let dialect = if word.is_empty() {
             String::new()
         } else {
             format!("{dialect:?}")
         };
-        self.steps(text.len() / 64);
         format!("{word} {dialect} {text}").into()
+    }
+
+    /// A text that nothing else is known by.
+    pub(super) fn unlike_any(&mut self) -> Rc<str> {
+        self.fresh += 1;
+        format!("unlike any {}", self.fresh).into()
+    }
+
+    /// A number for the definitions that references can lead to, the same for documents that hold the same.
+    fn definitions(&mut self, document: usize) -> Option<usize> {
+        if let Some(known) = self.definitions.get(&document) {
+            return *known;
+        }
+        let Value::Object(words) = self.documents[document].root else {
+            return None;
+        };
+        let mut text = String::new();
+        for (word, said) in words
+            .iter()
+            .filter(|(word, _)| word == "$defs" || word == "definitions")
+        {
+            text.push_str(word);
+            text.push_str(&canonical(said, None).ok()?);
+        }
+        let number = refers_to_definitions(&text).then(|| {
+            self.held
+                .iter()
+                .position(|held| *held == text)
+                .unwrap_or_else(|| {
+                    self.held.push(text);
+                    self.held.len() - 1
+                })
+        });
+        self.definitions.insert(document, number);
+        number
     }
 
     /// What a reference leads to, or a node that only the same reference meets.
@@ -809,6 +862,14 @@ fn gather(atoms: &mut Vec<Atom>, atom: Atom) {
         return;
     }
     atoms.push(atom);
+}
+
+/// Whether every reference in this text leads to a definition.
+fn refers_to_definitions(text: &str) -> bool {
+    text.match_indices("\"#").all(|(at, _)| {
+        let target = &text[at + 2..];
+        target.starts_with("/$defs/") || target.starts_with("/definitions/")
+    })
 }
 
 fn opaque_atoms(text: &str) -> Vec<Atom> {

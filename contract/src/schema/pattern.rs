@@ -97,22 +97,49 @@ impl Pattern {
     }
 }
 
+/// The longest lists of pieces that are compared.
+const MAX_COMPARED: usize = 64;
+
+/// Whether whatever these pieces take, `larger` takes, its optional ones left out where that helps.
 fn all_fit(pieces: &[Piece], larger: &[Piece]) -> bool {
-    pieces.len() == larger.len()
-        && pieces.iter().zip(larger).all(|(piece, other)| {
-            let counted = piece.least >= other.least
-                && other
-                    .most
-                    .is_none_or(|most| piece.most.is_some_and(|own| own <= most));
-            counted
-                && match (&piece.what, &other.what) {
-                    (What::One(class), What::One(larger)) => class.fits(larger),
-                    (What::Group(ones), What::Group(others)) => ones
-                        .iter()
-                        .all(|one| others.iter().any(|other| all_fit(one, other))),
-                    _ => false,
-                }
-        })
+    if pieces.len() > MAX_COMPARED || larger.len() > MAX_COMPARED {
+        return false;
+    }
+    // Whether the pieces so far fit the first so many of `larger`.
+    let mut fitting: Vec<bool> = vec![false; larger.len() + 1];
+    fitting[0] = true;
+    let skip_optional = |fitting: &mut Vec<bool>| {
+        for (index, other) in larger.iter().enumerate() {
+            fitting[index + 1] |= fitting[index] && other.least == 0;
+        }
+    };
+    skip_optional(&mut fitting);
+    for piece in pieces {
+        let mut next = vec![false; larger.len() + 1];
+        for (index, other) in larger.iter().enumerate() {
+            next[index + 1] = fitting[index] && piece.fits(other);
+        }
+        skip_optional(&mut next);
+        fitting = next;
+    }
+    fitting[larger.len()]
+}
+
+impl Piece {
+    fn fits(&self, larger: &Piece) -> bool {
+        let counted = self.least >= larger.least
+            && larger
+                .most
+                .is_none_or(|most| self.most.is_some_and(|own| own <= most));
+        counted
+            && match (&self.what, &larger.what) {
+                (What::One(class), What::One(larger)) => class.fits(larger),
+                (What::Group(ones), What::Group(others)) => ones
+                    .iter()
+                    .all(|one| others.iter().any(|other| all_fit(one, other))),
+                _ => false,
+            }
+    }
 }
 
 /// The least and the most characters that these pieces take.
@@ -462,5 +489,7 @@ mod tests {
         assert_eq!(fits("^(a|b)$", "^(?:b|c|a)$"), (true, false));
         assert_eq!(fits("^[^a]$", "^[^ab]$"), (false, false));
         assert_eq!(fits("a", "a|b"), (true, false));
+        assert_eq!(fits(r"^[A-Z]+-\d+$", r"^[A-Z]+-\d+(?:-\d+)*$"), (true, false));
+        assert_eq!(fits("^ab$", "^a?b?c$"), (false, false));
     }
 }

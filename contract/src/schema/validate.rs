@@ -6,7 +6,7 @@
 //! Invariant: `Some` is never wrong; `None` says that it can't be told.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::decimal::Decimal;
@@ -165,14 +165,20 @@ impl<'a> Evaluation<'a, '_> {
         let modern = dialect != Dialect::Draft7;
         match (word, self.value) {
             ("type", _) => self.types(engine, said),
-            ("const", value) => Some(canonical(said, None).ok()? == canonical(value, None).ok()?),
+            ("const", value) => {
+                let text = canonical(said, None).ok()?;
+                engine.steps(text.len() / 64).then_some(())?;
+                Some(text == canonical(value, None).ok()?)
+            }
             ("enum", value) => {
                 let Value::Array(values) = said else { return None };
                 let text = canonical(value, None).ok()?;
                 let mut tally = Tally::default();
                 for one in values {
-                    engine.steps(1).then_some(())?;
-                    tally.add(canonical(one, None).ok().map(|one| one == text));
+                    let one = canonical(one, None).ok();
+                    let size = one.as_ref().map_or(0, |one| one.len() / 64);
+                    engine.steps(1 + size).then_some(())?;
+                    tally.add(one.map(|one| one == text));
                 }
                 tally.at_least(1)
             }
@@ -432,9 +438,18 @@ impl<'a> Evaluation<'a, '_> {
             Some(schema) => self.child(engine, &["additionalProperties"], schema, false)?,
             None => EVERYTHING,
         };
+        let stated = match properties {
+            Some(Value::Object(stated)) => stated.as_slice(),
+            _ => &[],
+        };
+        engine.steps(members.len() + stated.len() / 8).then_some(())?;
+        let given: BTreeSet<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
+        let stated = stated.iter().filter(|(name, _)| given.contains(name.as_str()));
+        let stated: BTreeMap<&str, &'a Value> =
+            stated.map(|(name, schema)| (name.as_str(), schema)).collect();
         let mut verdict = Some(true);
         for (name, member) in members {
-            let schema = properties.and_then(|properties| properties.get(name));
+            let schema = stated.get(name.as_str()).copied();
             let own = match schema {
                 Some(schema) => {
                     let id = self.child(engine, &["properties", name], schema, false)?;

@@ -13,6 +13,7 @@ mod json;
 mod properties;
 mod schema;
 mod schema_corpus;
+mod schema_hostile;
 mod schema_properties;
 mod shared;
 mod surface;

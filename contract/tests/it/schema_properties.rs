@@ -197,7 +197,20 @@ fn document() -> BoxedStrategy<Json> {
     ]);
     let definitions =
         prop::collection::btree_map(prop::sample::select(vec!["one", "two"]), subschema(), 2..3);
-    (subschema(), definitions, dialect)
+    let arguments = prop::collection::btree_map(name(), subschema(), 1..4);
+    let call = (
+        arguments,
+        prop::collection::btree_set(name(), 0..2),
+        prop::collection::vec(keyword(subschema()), 0..2),
+    );
+    let call = call.prop_map(|(arguments, required, words)| {
+        let mut root: Map<String, Json> = words.into_iter().collect();
+        root.insert("type".to_owned(), "object".into());
+        root.insert("properties".to_owned(), json!(arguments));
+        root.insert("required".to_owned(), json!(required));
+        Json::Object(root)
+    });
+    (prop_oneof![3 => call, 1 => subschema()], definitions, dialect)
         .prop_map(|(root, definitions, dialect)| {
             let mut root = match root {
                 Json::Object(root) => root,
@@ -264,6 +277,9 @@ fn changed(
     let mut schema = schema.clone();
     let mut found = Vec::new();
     places(&schema, "", &mut found);
+    if !schema.to_string().contains("$ref") {
+        found.retain(|pointer| !pointer.starts_with("/$defs"));
+    }
     let pointer = &found[place.index(found.len())];
     let Some(Json::Object(words)) = schema.pointer_mut(pointer) else {
         return schema;
