@@ -9,11 +9,12 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use super::atom::{Kind, is_whole};
 use super::decimal::Decimal;
 use super::document::Dialect;
 use super::format;
-use super::keywords::{EMPTY_PATTERNS, count, kind_of_word};
-use super::normal::{EVERYTHING, Engine, Id, Kind, MAX_DEPTH, NOTHING, Node, below, is_whole};
+use super::keywords::{EMPTY_PATTERNS, count, kind_of_word, unevaluated_is_simple};
+use super::normal::{EVERYTHING, Engine, Id, MAX_DEPTH, NOTHING, Node, below};
 use crate::canonical::canonical;
 use crate::json::Value;
 
@@ -26,6 +27,15 @@ fn and(one: Verdict, other: Verdict) -> Verdict {
         (Some(true), Some(true)) => Some(true),
         _ => None,
     }
+}
+
+/// All of them.
+fn all(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
+    let mut verdict = Some(true);
+    for one in verdicts {
+        verdict = and(verdict, one);
+    }
+    verdict
 }
 
 /// How many verdicts of each sort there were.
@@ -243,10 +253,10 @@ impl<'a> Evaluation<'a, '_> {
             ("additionalItems", _) if dialect == Dialect::Draft2020 => None,
             ("required", Value::Object(members)) => {
                 let Value::Array(names) = said else { return None };
-                let has = |name: &Value| Some(has(members, name.as_str()?));
-                names
-                    .iter()
-                    .fold(Some(true), |verdict, name| and(verdict, has(name)))
+                engine.steps((members.len() + names.len()) / 8).then_some(())?;
+                let given: BTreeSet<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
+                let has = |name: &Value| Some(given.contains(name.as_str()?));
+                all(names.iter().map(has))
             }
             ("minProperties", Value::Object(members)) => Some(members.len() as u64 >= count(said)?),
             ("maxProperties", Value::Object(members)) => Some(members.len() as u64 <= count(said)?),
@@ -270,10 +280,15 @@ impl<'a> Evaluation<'a, '_> {
             ("unevaluatedProperties", Value::Object(members)) => {
                 let nothing_left = members.is_empty() || *said == Value::Bool(true);
                 let closed = engine.closing(self.schema, self.document, self.part).is_some();
-                if nothing_left || closed { Some(true) } else { None }
+                if nothing_left || closed || unevaluated_is_simple(self.schema, dialect, "") {
+                    Some(true)
+                } else {
+                    None
+                }
             }
             ("unevaluatedItems", Value::Array(items)) => {
-                if items.is_empty() || *said == Value::Bool(true) {
+                let nothing_left = items.is_empty() || *said == Value::Bool(true);
+                if nothing_left || unevaluated_is_simple(self.schema, dialect, "contains") {
                     Some(true)
                 } else {
                     None
@@ -379,15 +394,14 @@ impl<'a> Evaluation<'a, '_> {
         let part = self.parts(engine);
         let mut verdict = Some(true);
         for (member, asked) in dependencies {
+            engine.steps(1 + members.len() / 8).then_some(())?;
             if !has(members, member) {
                 continue;
             }
             let met = match asked {
-                Value::Array(names) if word != "dependentSchemas" => {
-                    names.iter().fold(Some(true), |met, name| {
-                        and(met, name.as_str().map(|name| has(members, name)))
-                    })
-                }
+                Value::Array(names) if word != "dependentSchemas" => all(names
+                    .iter()
+                    .map(|name| name.as_str().map(|name| has(members, name)))),
                 _ if word == "dependentRequired" => None,
                 _ => {
                     let id = self.child(engine, &[word, member], asked, part)?;
@@ -436,7 +450,15 @@ impl<'a> Evaluation<'a, '_> {
         let others = match self.schema.get("additionalProperties") {
             _ if closed.is_some() => NOTHING,
             Some(schema) => self.child(engine, &["additionalProperties"], schema, false)?,
-            None => EVERYTHING,
+            None => {
+                let dialect = engine.documents[self.document].dialect;
+                let word = "unevaluatedProperties";
+                let simple = unevaluated_is_simple(self.schema, dialect, "");
+                match self.schema.get(word).filter(|_| simple) {
+                    Some(schema) => self.child(engine, &[word], schema, false)?,
+                    None => EVERYTHING,
+                }
+            }
         };
         let stated = match properties {
             Some(Value::Object(stated)) => stated.as_slice(),
@@ -514,7 +536,14 @@ impl<'a> Evaluation<'a, '_> {
         };
         let rest = match self.schema.get(rest_word) {
             Some(schema) => self.child(engine, &[rest_word], schema, false)?,
-            None => EVERYTHING,
+            None => {
+                let word = "unevaluatedItems";
+                let simple = unevaluated_is_simple(self.schema, dialect, "contains");
+                match self.schema.get(word).filter(|_| simple) {
+                    Some(schema) => self.child(engine, &[word], schema, false)?,
+                    None => EVERYTHING,
+                }
+            }
         };
         let mut verdict = Some(true);
         for (index, item) in items.iter().enumerate() {

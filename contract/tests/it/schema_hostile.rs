@@ -36,8 +36,9 @@ fn compared(before: String, after: String) -> Comparison {
         use std::io::Write;
         let place = std::panic::Location::caller();
         let count = comparison.differences.len();
+        let mut stderr = std::io::stderr();
         writeln!(
-            std::io::stderr(),
+            stderr,
             "line {}: {took:?} {:?} {count}",
             place.line(),
             comparison.acceptance
