@@ -47,6 +47,7 @@ impl<'a> Walk<'_, 'a> {
         ];
         let elsewhere = in_place.iter().any(|word| after.value.get(word).is_some());
         let after_id = self.id(after);
+        let elsewhere = elsewhere || self.declared_beside;
         if !ours.is_empty() && theirs.is_empty() && !elsewhere && admits_objects(self.engine, after_id) {
             self.emptied(before, after, may);
             self.requirements(before, after, may);

@@ -81,6 +81,8 @@ pub(super) struct Walk<'e, 'a> {
     may: May,
     /// The nodes before, from the root down, each with the step that leads on.
     pub(super) chain: Vec<(Id, Step)>,
+    /// Whether the union whose branches are being compared still declares properties in some branch.
+    pub(super) declared_beside: bool,
     /// Whether either document refers to anything.
     referring: bool,
     seen: BTreeSet<(usize, usize)>,
@@ -104,6 +106,7 @@ impl<'e, 'a> Walk<'e, 'a> {
             roots,
             may,
             chain: Vec::new(),
+            declared_beside: false,
             referring: false,
             seen: BTreeSet::new(),
             used: BTreeSet::new(),
@@ -369,6 +372,8 @@ impl<'e, 'a> Walk<'e, 'a> {
             left.clear();
         }
         let (before_id, after_id) = (self.id(before), self.id(after));
+        let declared_outside = self.declared_beside;
+        self.declared_beside |= theirs.len() > 1 && self.declares(after_id);
         for (one, other) in pairs {
             let whole = std::ptr::eq(one.value, before.value) || std::ptr::eq(other.value, after.value);
             self.chain.push((before_id, Step::Same));
@@ -388,6 +393,7 @@ impl<'e, 'a> Walk<'e, 'a> {
             }
             self.chain.pop();
         }
+        self.declared_beside = declared_outside;
         if !may.narrow && !may.widen && (ours.len() != theirs.len() || !unmatched.is_empty()) {
             self.add(
                 ChangeKind::SchemaRewritten,
@@ -423,6 +429,12 @@ impl<'e, 'a> Walk<'e, 'a> {
                 );
             }
         }
+    }
+
+    fn declares(&mut self, id: Id) -> bool {
+        let atoms = self.engine.alternatives(id);
+        let mut members = atoms.iter().flat_map(|atom| &atom.members);
+        members.any(|said| !said.named.is_empty())
     }
 
     /// A branch that is the whole of the other side may be looked at again, against each of its partners.

@@ -188,6 +188,7 @@ impl<'a> Reader<'_, 'a> {
             "unevaluatedProperties" => unevaluated_is_simple(self.value, self.dialect, "").then_some(())?,
             "unevaluatedItems" => unevaluated_is_simple(self.value, self.dialect, "contains").then_some(())?,
             "$ref" => {
+                said.as_str()?;
                 let id = self.engine.reference(said, self.value, self.document, self.parts);
                 self.read.within.push(id);
             }

@@ -29,7 +29,7 @@ const MAX_ALTERNATIVES: usize = 128;
 /// The deepest nesting that is followed: of schemas in schemas, of references, of values in values.
 pub(super) const MAX_DEPTH: usize = 64;
 /// The work that one comparison may take, in nodes and members looked at.
-const BUDGET: u64 = 150_000;
+const BUDGET: u64 = 60_000;
 
 #[derive(Debug, Clone)]
 pub(super) enum Node<'a> {
@@ -323,7 +323,11 @@ impl<'a> Engine<'a> {
     /// What the schema says about values, by kind.
     fn opened(&mut self, value: &'a Value, document: usize, pointer: &str, part: bool) -> Vec<Atom> {
         let Value::Object(words) = value else {
-            return opaque_atoms(&self.opaque(document, "", value));
+            // The text of a reference that leads elsewhere, or no schema at all.
+            let is_reference =
+                value.as_str().is_some() && !std::ptr::eq(value, self.documents[document].root);
+            let word = if is_reference { "" } else { "no schema" };
+            return opaque_atoms(&self.opaque(document, word, value));
         };
         if !self.steps(words.len()) {
             return opaque_atoms(&self.unlike_any());
@@ -332,6 +336,9 @@ impl<'a> Engine<'a> {
         if dialect == Dialect::Draft7
             && let Some(reference) = value.get("$ref")
         {
+            if reference.as_str().is_none() {
+                return opaque_atoms(&self.opaque(document, "$ref", reference));
+            }
             let target = self.reference(reference, value, document, part);
             return self.alternatives(target).to_vec();
         }

@@ -196,8 +196,7 @@ fn document() -> BoxedStrategy<Json> {
         Some("http://json-schema.org/draft-07/schema#"),
         Some("https://json-schema.org/draft/2020-12/schema"),
     ]);
-    let definitions =
-        prop::collection::btree_map(prop::sample::select(vec!["one", "two"]), subschema(), 2..3);
+    let definitions = (subschema(), subschema()).prop_map(|(one, two)| json!({"one": one, "two": two}));
     let arguments = prop::collection::btree_map(name(), subschema(), 1..4);
     let call = (
         arguments,
@@ -217,7 +216,7 @@ fn document() -> BoxedStrategy<Json> {
                 Json::Object(root) => root,
                 other => Map::from_iter([("allOf".to_owned(), json!([other]))]),
             };
-            root.insert("$defs".to_owned(), json!(definitions));
+            root.insert("$defs".to_owned(), definitions);
             if let Some(dialect) = dialect {
                 root.insert("$schema".to_owned(), dialect.into());
             }
@@ -512,6 +511,7 @@ fn no_claim_is_contradicted_by_a_validator() {
     let mut runner = TestRunner::new(Config {
         cases,
         failure_persistence: None,
+        max_local_rejects: u32::MAX,
         ..Config::default()
     });
     let counts = std::cell::RefCell::new([0; 6]);
