@@ -129,7 +129,14 @@ impl<'a> Walk<'_, 'a> {
                             Some(name),
                         );
                     }
-                    None => self.add(ChangeKind::ParamTextChanged, &other.pointer, None, Some(schema)),
+                    None => {
+                        let kind = if texts_inside(schema).is_empty() {
+                            ChangeKind::SchemaRewritten
+                        } else {
+                            ChangeKind::ParamTextChanged
+                        };
+                        self.add(kind, &other.pointer, None, Some(schema));
+                    }
                 }
             }
             for (name, schema) in &ours {

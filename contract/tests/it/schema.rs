@@ -497,6 +497,29 @@ fn arguments_that_are_not_declared_are_no_part_of_a_call() {
 }
 
 #[test]
+fn only_a_schema_that_declares_nothing_at_all_is_emptied() {
+    let declared = r#"{"type":"object","properties":{"x":{"type":"string"}}}"#;
+    check_argument(
+        declared,
+        r#"{"anyOf":[{"type":"object","properties":{"x":{"type":"string"}}},{"type":"object","additionalProperties":true}]}"#,
+        "wider
+         union-branch-added /properties/a/anyOf/1",
+    );
+    check_argument(
+        &format!(r#"{{"anyOf":[{declared},{{"type":"null"}}]}}"#),
+        r#"{"anyOf":[{"type":"object"},{"type":"null"}]}"#,
+        "narrower
+         schema-emptied /properties/a/anyOf/0 by schema-emptied",
+    );
+    check(
+        r#"{"properties":{"a":{}}}"#,
+        r#"{"properties":{"a":{}},"$defs":{"x":{"type":"string"}}}"#,
+        "equal
+         schema-rewritten /$defs/x",
+    );
+}
+
+#[test]
 fn rules_about_members_are_compared() {
     check_argument(
         r#"{"type":"object","patternProperties":{"^x":{"type":"string"}}}"#,
