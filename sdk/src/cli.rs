@@ -5,13 +5,22 @@
 //!
 //! Invariant: a mistake in the arguments starts nothing and has an exit code of its own.
 
+mod approve;
+mod check;
 mod desk_client;
 mod exit;
 mod explain;
+mod gate;
 mod inspect;
 mod kinds;
 mod launch_line;
 mod output;
+mod pending;
+mod pins;
+mod review;
+mod server_name;
+mod status;
+mod wire;
 
 use std::process::ExitCode;
 
@@ -36,6 +45,24 @@ enum Command {
     Explain(explain::ExplainArguments),
     /// Lists the kinds of change, each with what a gate does about it
     Kinds(kinds::KindsArguments),
+    /// Stands between a client and a server, and holds calls of tools that changed
+    Gate(gate::GateArguments),
+    /// Shows what is held, and asks what to do about it
+    Review(review::ReviewArguments),
+    /// Approves exactly one held definition
+    Approve(approve::ApproveArguments),
+    /// Lists what is held and waits for a person
+    Pending(pending::PendingArguments),
+    /// Lists, shows and resets what is pinned
+    Pins(pins::PinsArguments),
+    /// Says what is gated, per host and server, and what is held
+    Status(status::StatusArguments),
+    /// Says whether a tool has been vetted, from what this machine knows
+    Check(check::CheckArguments),
+    /// Puts the gate in front of the servers that a host's configuration starts
+    Wire(wire::WireArguments),
+    /// Takes the gate away again: the file is what it was, to the byte
+    Unwire(wire::UnwireArguments),
 }
 
 /// Runs the command that the arguments name.
@@ -63,6 +90,15 @@ pub(crate) fn run() -> ExitCode {
         Command::Inspect(arguments) => inspect::run(arguments, &mut output).into(),
         Command::Explain(arguments) => explain::run(&arguments, &mut output).into(),
         Command::Kinds(arguments) => kinds::run(&arguments, &mut output).into(),
+        Command::Gate(arguments) => gate::run(arguments, &mut output).into(),
+        Command::Review(arguments) => review::run(arguments, &mut output).into(),
+        Command::Approve(arguments) => approve::run(arguments, &mut output).into(),
+        Command::Pending(arguments) => pending::run(arguments, &mut output).into(),
+        Command::Pins(arguments) => pins::run(arguments, &mut output).into(),
+        Command::Status(arguments) => status::run(arguments, &mut output).into(),
+        Command::Check(arguments) => check::run(arguments, &mut output).into(),
+        Command::Wire(arguments) => wire::run(arguments, &mut output).into(),
+        Command::Unwire(arguments) => wire::run_unwire(arguments, &mut output).into(),
     }
 }
 

@@ -6,8 +6,14 @@
 //! Invariant: a definition reaches `contract` as the bytes that the server sent.
 #![warn(missing_docs)]
 
+pub mod check;
+pub mod clients;
 pub mod clock;
+pub mod gate;
 pub mod inspect;
+pub mod pins;
+pub mod proxy;
+pub mod state;
 pub mod text_diff;
 pub mod visible;
 pub mod wire;

@@ -15,6 +15,14 @@ pub(super) enum Exit {
     Usage,
     /// Something could not be determined: no start, no answer, no MCP, or only a part.
     Undetermined,
+    /// `check`: nothing is known of it.
+    Unknown,
+    /// `check`: a person has to decide first.
+    NeedsPerson,
+    /// `check`: there is no such server or tool among the known ones.
+    NoSuch,
+    /// `check`: it can't be said now (pins locked or unreadable).
+    TryLater,
     /// Stopped by a signal; what was started has been ended.
     Stopped,
 }
@@ -34,6 +42,10 @@ impl Exit {
             Exit::Internal => 1,
             Exit::Usage => 2,
             Exit::Undetermined => 5,
+            Exit::Unknown => 10,
+            Exit::NeedsPerson => 11,
+            Exit::NoSuch => 12,
+            Exit::TryLater => 13,
             Exit::Stopped => 130,
         }
     }

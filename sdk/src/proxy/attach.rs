@@ -1,0 +1,3 @@
+//! The gate below a Rust client's byte streams (for example rmcp's): the same pump, inside the process.
+//!
+//! Invariant: see [`super`].
