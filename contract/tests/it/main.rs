@@ -13,6 +13,7 @@ mod digest;
 mod figures;
 mod golden;
 mod golden_kinds;
+mod harvest;
 mod identity;
 mod json;
 mod markers;
