@@ -11,6 +11,7 @@ mod depth;
 mod diff;
 mod digest;
 mod figures;
+mod gains;
 mod golden;
 mod golden_kinds;
 mod harvest;
