@@ -173,7 +173,13 @@ impl Parameter<'_> {
         let prose = &self.prose;
         let is_code = |index: usize| prose.has(index, Sense::Code);
         (0..prose.len()).any(|index| {
-            let is_kind_of_code = is_code(index) && is_code(index + 1);
+            // `Shell command`; `python, javascript` are languages.
+            let is_kind_of_code = is_code(index)
+                && is_code(index + 1)
+                && matches!(
+                    prose.text(index + 1),
+                    "command" | "commands" | "script" | "scripts" | "code"
+                );
             let is_run = is_code(index)
                 && (index.saturating_sub(OBJECT_REACH)..=index + OBJECT_REACH)
                     .any(|near| near != index && prose.has(near, Sense::Ran) && !is_code(near));
@@ -242,7 +248,10 @@ impl Parameter<'_> {
         // Further on it is said of something else.
         let first = (0..prose.len().min(4)).find(|index| is_secret(*index));
         first.is_some_and(|index| {
-            !(0..=index + 1).any(|near| is_label(prose.text(near)) || prose.has(near, Sense::Place))
+            // Secret scanning is no secret.
+            let next = index + 1;
+            let ends = next >= prose.len() || prose.begins_sentence(next) || is_link(prose.text(next));
+            ends && !(0..=index + 1).any(|near| is_label(prose.text(near)) || prose.has(near, Sense::Place))
         })
     }
 }
@@ -261,6 +270,29 @@ fn is_label(word: &str) -> bool {
             | "kind"
             | "whether"
             | "number"
+    )
+}
+
+/// Words that go on after a noun.
+fn is_link(word: &str) -> bool {
+    matches!(
+        word,
+        "for"
+            | "of"
+            | "to"
+            | "used"
+            | "from"
+            | "with"
+            | "that"
+            | "if"
+            | "as"
+            | "or"
+            | "and"
+            | "needed"
+            | "required"
+            | "when"
+            | "in"
+            | "on"
     )
 }
 

@@ -471,12 +471,12 @@ pub(super) const ROWS: &[Row] = &[
     (
         Kept,
         "en",
-        "save saved saving write written writing store stored storing export exported exporting dump dumped download downloaded persist persisted output create created append appended emit emitted log logged put placed",
+        "save saved saving write written writing store stored storing export exported exporting dump dumped download downloaded persist persisted output append appended emit emitted log logged put placed",
     ),
     (
         Kept,
         "zh",
-        "保存 写入 寫入 写到 存储 存儲 存到 存放 导出 導出 输出 輸出 下载 下載 生成",
+        "保存 写入 寫入 写到 存储 存儲 存到 存放 导出 導出 输出 輸出 下载 下載",
     ),
     (
         Kept,
