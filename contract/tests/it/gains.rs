@@ -1,6 +1,6 @@
 //! What a new optional argument lets a tool do: write a file, call an address, run code, use a credential.
 
-use mcpindex_contract::capability::{classify, gained};
+use mcpindex_contract::capability::{Class, classify, gained};
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::posture::{Decision, Posture, judge};
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ fn gain(argument: &str, text: &str) -> (Vec<&'static str>, Vec<&'static str>) {
     let classes = gained(&classify(&before), &classify(&after)).classes;
     let verdict = judge(Posture::Guard, Some(&before), Some(&after));
     let codes = verdict.reasons.iter().map(|reason| reason.code).collect();
-    (classes.into_iter().map(|class| class.name()).collect(), codes)
+    (classes.into_iter().map(Class::name).collect(), codes)
 }
 
 #[track_caller]

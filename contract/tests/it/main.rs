@@ -11,6 +11,8 @@ mod depth;
 mod diff;
 mod digest;
 mod figures;
+mod fuzz;
+mod fuzz_bodies;
 mod gains;
 mod golden;
 mod golden_kinds;
