@@ -86,9 +86,10 @@ pub fn of(declaration: &Declaration<'_>) -> Action {
             Confidence::High,
         );
     }
-    let outlet = declaration.parameters.iter().find(|parameter| {
-        parameter.words.any(Sense::Outlet) && parameter.takes_text() && parameter.words.len() < 4
-    });
+    let outlet = declaration
+        .parameters
+        .iter()
+        .find(|parameter| parameter.is_outlet());
     if let Some(parameter) = outlet {
         findings.add_evidence(
             Source::Parameter,
@@ -387,7 +388,7 @@ fn write_payload(declaration: &Declaration<'_>, may_change: bool) -> Option<Stri
         let strong = words.ends_with(Sense::Payload) && parameter.takes_free_text();
         let amount = words.ends_with(Sense::Payload) && parameter.takes_numbers();
         let weak = may_change && words.ends_with(Sense::Content) && parameter.takes_free_text();
-        strong || amount || weak
+        strong || amount || weak || parameter.is_outlet() || parameter.destination().is_some()
     });
     let found = named.map(|parameter| &parameter.pointer);
     let found = found

@@ -4,8 +4,10 @@
 //! Invariant: a kind's name never changes its meaning, and a name of the published clients' vocabulary keeps
 //! their meaning and their "safety relevant"; every kind here is one that [`crate::diff`] gives.
 
+mod row;
 mod table;
 
+pub use row::{CamelRow, Row};
 pub use table::ChangeKind;
 
 use crate::digest::Digest;

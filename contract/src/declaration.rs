@@ -150,11 +150,12 @@ impl<'d> Declaration<'d> {
     pub(crate) fn code_parameters(&self) -> Vec<(&Parameter<'d>, Confidence)> {
         let runs = |verb: &Verb| verb.is(Sense::Execute) || verb.is(Sense::Evaluate);
         let is_said_to_run = self.verbs.iter().any(runs);
-        let judge = |parameter: &Parameter<'d>| {
+        let by_name = |parameter: &Parameter<'d>| {
             let words = &parameter.words;
             let last = words.len().checked_sub(1)?;
             let sure = match words.text(last) {
-                "command" | "commands" | "cmd" | "shell" | "script" | "argv" | "executable" => true,
+                "command" | "commands" | "cmd" | "shell" | "script" | "scripts" | "argv" | "executable"
+                | "bash" | "powershell" => true,
                 // Codes of countries and errors, programs of events: only a whole name, or one that says of what.
                 "code" if last == 0 => is_said_to_run,
                 "code" => {
@@ -173,9 +174,13 @@ impl<'d> Declaration<'d> {
                 Confidence::Medium
             })
         };
+        let by_prose = |parameter: &Parameter<'d>| parameter.says_it_is_run().then_some(Confidence::Medium);
         let found = self.parameters.iter();
         found
-            .filter_map(|parameter| judge(parameter).map(|confidence| (parameter, confidence)))
+            .filter_map(|parameter| {
+                let confidence = by_name(parameter).or_else(|| by_prose(parameter))?;
+                Some((parameter, confidence))
+            })
             .collect()
     }
 

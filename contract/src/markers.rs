@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use strings::{Source, Strings};
 
 /// The version of the rules; a finding that is kept is kept with it.
-pub const RULES_VERSION: &str = "2026.12.1";
+pub const RULES_VERSION: &str = "2026.12.2";
 
 /// The most markers that a scan names. More would tell a reader nothing new.
 pub const MAX_MARKERS: usize = 64;
@@ -78,7 +78,8 @@ pub enum MarkerClass {
 pub struct Marker {
     /// What it is about.
     pub class: MarkerClass,
-    /// How much it counts; from 2 to 10.
+    /// How much it counts; from 2 to 10. 1 is what a person should see when a change brings it and what says nothing
+    /// about a tool that always had it: it has no part in [`Level::High`].
     pub weight: u32,
     /// RFC 6901 pointer of the string (of the member, for its name) in the definition; empty for a text alone.
     pub pointer: String,
@@ -267,12 +268,7 @@ impl Scanner<'_, '_> {
         for source in sources {
             folded.add(source.text, source.is_name);
         }
-        let line_is = |line: usize| {
-            sources
-                .get(line)
-                .map_or((false, false), |source| (source.is_name, source.asks))
-        };
-        let (matches, overflow) = rules::find(&folded, true, line_is);
+        let (matches, overflow) = rules::find(&folded, true, |line| sources.get(line));
         self.incomplete |= overflow;
         for found in matches {
             let index = folded.line(found.start);
@@ -365,7 +361,7 @@ impl Scanner<'_, '_> {
 
     fn scan_view(&mut self, index: usize, source: &Source<'_>, view: &View) {
         let folded = Folded::of(&view.text);
-        let (matches, overflow) = rules::find(&folded, view.has_bounds, |_| (source.is_name, source.asks));
+        let (matches, overflow) = rules::find(&folded, view.has_bounds, |_| Some(source));
         self.incomplete |= overflow;
         let mut told = false;
         for found in matches {
@@ -449,7 +445,9 @@ impl Scanner<'_, '_> {
             let weight = heaviest.entry(marker.class).or_default();
             *weight = marker.weight.max(*weight);
         }
+        let asks_for_context = heaviest.contains_key(&MarkerClass::AsksForContext);
         let is_hidden = heaviest.contains_key(&MarkerClass::HiddenChannel);
+        heaviest.retain(|_, weight| *weight > 1);
         let is_more_than_manner = heaviest.keys().any(|class| !class.is_manner());
         let is_heavy =
             heaviest.len() >= 2 && heaviest.values().sum::<u32>() >= HIGH_TOTAL && is_more_than_manner;
@@ -458,7 +456,6 @@ impl Scanner<'_, '_> {
             false if is_hidden || is_heavy => Level::High,
             false => Level::Low,
         };
-        let asks_for_context = heaviest.contains_key(&MarkerClass::AsksForContext);
         let incomplete = self.incomplete || markers.len() > MAX_MARKERS;
         keep_some_of_each_class(&mut markers);
         Scan {

@@ -105,6 +105,16 @@ pub(crate) enum Sense {
     Wide,
     Pattern,
     Choice,
+    /// What an argument says where something is kept in the place it names: `saved to`.
+    Kept,
+    /// What an argument says where something is run.
+    Ran,
+    /// In an argument's name, beside a place: something goes there.
+    Goal,
+    /// In an argument's name, after what is done: `save_to`.
+    Into,
+    /// An argument's name that is a place where something goes, as one word.
+    Destination,
     /// Found with its `-s` or `-es` taken off: a plural, or a verb's third person.
     Inflected,
     /// A word of a language where the verb may stand anywhere in the sentence.
@@ -113,7 +123,7 @@ pub(crate) enum Sense {
 
 /// A set of [`Sense`]s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Senses(u64);
+pub(crate) struct Senses(u128);
 
 impl Senses {
     pub(crate) const fn of(senses: &[Sense]) -> Senses {
@@ -449,7 +459,7 @@ impl Lexicon {
             if is_same {
                 // An English word stays one though another language has it too.
                 let both = Senses(next.1.0 | kept.1.0);
-                let foreign = 1 << Sense::Foreign as u8;
+                let foreign = 1_u128 << Sense::Foreign as u8;
                 kept.1 = Senses(both.0 & !foreign | (next.1.0 & kept.1.0 & foreign));
             }
             is_same

@@ -202,6 +202,10 @@ fn reaches_the_network(declaration: &Declaration<'_>, findings: &mut Findings) {
     {
         add_parameter(findings, Class::Net, High, parameter);
     }
+    let told = declaration.parameters.iter();
+    for parameter in told.filter(|parameter| parameter.is_outlet() && !parameter.is_address()) {
+        add_parameter(findings, Class::Net, Medium, parameter);
+    }
     for verb in verbs(declaration, Sense::Transfer) {
         add_verb(findings, Class::Net, High, verb);
     }
@@ -273,14 +277,24 @@ fn uses_databases(declaration: &Declaration<'_>, findings: &mut Findings) {
     }
 }
 
+/// Whether a verb brings something into being that could be kept.
+fn makes(verb: &Verb) -> bool {
+    verb.is(Sense::Make) || verb.is(Sense::Capture) || verb.word == "download"
+}
+
 fn writes(declaration: &Declaration<'_>, findings: &mut Findings) {
     let has_place = declaration.parameters.iter().any(Parameter::is_place);
     let has_content = any_parameter(declaration, Sense::Content);
     // The place that a command runs in is not where something is written.
     let runs = findings.iter().any(|(class, _)| *class == Class::Exec);
+    for parameter in &declaration.parameters {
+        if let Some(confidence) = parameter.destination() {
+            add_parameter(findings, Class::FsWrite, confidence, parameter);
+        }
+    }
     let all = declaration.verbs.iter();
-    for verb in all.filter(|verb| verb.is(Sense::Write) || verb.is(Sense::Update) || verb.is(Sense::Make)) {
-        // What is made is only said to be written where a place for it is named.
+    for verb in all.filter(|verb| verb.is(Sense::Write) || verb.is(Sense::Update) || makes(verb)) {
+        // What is made, taken or brought is only said to be written where a place for it is named.
         let is_written = verb.is(Sense::Write) || verb.is(Sense::Update) || (has_place && !runs);
         if is_written {
             let confidence = if has_place || has_content { High } else { Medium };

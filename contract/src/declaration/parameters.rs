@@ -3,13 +3,16 @@
 //! Invariant: each schema is looked at once for each parameter it is about, to a bound on depth and number; what is left out
 //! is said in a warning.
 
-use super::{EXCERPT, escaped, quoted};
+use super::{Confidence, EXCERPT, OBJECT_REACH, escaped, quoted};
 use crate::json::{Value, push_token};
 use crate::words::{Sense, Words};
 use std::collections::{BTreeSet, VecDeque};
 
 /// The most schemas that may lie in one another; deeper ones are not looked at.
 pub const MAX_SCHEMA_DEPTH: usize = 64;
+
+/// How many bytes of one description are looked at, to learn what becomes of the argument.
+const MAX_DESCRIPTION: usize = 240;
 
 /// How much of one schema is looked at, in members, values of enums and eighths of a pointer's byte: a hundred times
 /// what the largest real tools need.
@@ -24,6 +27,9 @@ pub(crate) struct Parameter<'d> {
     /// Whether it is a property of the schema's root.
     pub(crate) is_top: bool,
     pub(crate) format: Option<&'d str>,
+    description: Option<&'d str>,
+    /// The words that its description begins with, of an argument that takes text of the caller's own; empty for a result.
+    prose: Words,
     /// The strings it is restricted to; empty when it is not.
     pub(crate) choices: Vec<&'d str>,
     types: u8,
@@ -96,7 +102,18 @@ impl Parameter<'_> {
 
     /// Whether it names where on the network to go.
     pub(crate) fn is_address(&self) -> bool {
-        let formats = ["uri", "url", "iri", "hostname", "idn-hostname", "ipv4", "ipv6"];
+        let formats = [
+            "uri",
+            "url",
+            "iri",
+            "uri-reference",
+            "iri-reference",
+            "uri-template",
+            "hostname",
+            "idn-hostname",
+            "ipv4",
+            "ipv6",
+        ];
         if !self.takes_free_text() {
             return false;
         }
@@ -115,12 +132,168 @@ impl Parameter<'_> {
         self.takes_free_text() && self.words.ends_with(Sense::Place)
     }
 
+    /// Whether it names where something is put, and how sure that is.
+    pub(crate) fn destination(&self) -> Option<Confidence> {
+        if !self.takes_free_text() {
+            return None;
+        }
+        let words = &self.words;
+        let last = words.len().checked_sub(1)?;
+        let ends_in_place = words.has(last, Sense::Place);
+        let is_goal = (0..=last).any(|index| words.has(index, Sense::Goal));
+        let is_done_into = last > 0
+            && words.has(last, Sense::Into)
+            && (words.has(last - 1, Sense::Kept) || words.has(last - 1, Sense::Goal));
+        if words.any(Sense::Destination) || (ends_in_place && is_goal) || is_done_into {
+            return Some(Confidence::High);
+        }
+        let may_be = ends_in_place || words.has(last, Sense::Goal) || words.any(Sense::Place);
+        (may_be && self.says_it_is_kept()).then_some(Confidence::Medium)
+    }
+
+    /// Whether its description says that something is written to the place that it names.
+    fn says_it_is_kept(&self) -> bool {
+        let prose = &self.prose;
+        (0..prose.len()).any(|index| {
+            // The saved file is there already; `save file` makes one.
+            let is_there = prose.has(index + 1, Sense::Place)
+                && !prose.has(index, Sense::Write)
+                && !prose.has(index, Sense::Make)
+                && !prose.has(index, Sense::Foreign);
+            let is_denied = (index.saturating_sub(3)..index).any(|before| prose.has(before, Sense::Not));
+            prose.has(index, Sense::Kept) && !is_there && !is_denied
+        })
+    }
+
+    /// Whether its description says that it is run: `Shell command to run afterwards`.
+    pub(crate) fn says_it_is_run(&self) -> bool {
+        if !self.takes_free_text() {
+            return false;
+        }
+        let prose = &self.prose;
+        let is_code = |index: usize| prose.has(index, Sense::Code);
+        (0..prose.len()).any(|index| {
+            // `Shell command`; `python, javascript` are languages.
+            let is_kind_of_code = is_code(index)
+                && is_code(index + 1)
+                && matches!(
+                    prose.text(index + 1),
+                    "command" | "commands" | "script" | "scripts" | "code"
+                );
+            let is_run = is_code(index)
+                && (index.saturating_sub(OBJECT_REACH)..=index + OBJECT_REACH)
+                    .any(|near| near != index && prose.has(near, Sense::Ran) && !is_code(near));
+            let is_named = (0..index).any(|before| is_label(prose.text(before)));
+            (is_kind_of_code || is_run) && !is_named
+        })
+    }
+
+    /// Whether something is sent to the address that it names.
+    pub(crate) fn is_outlet(&self) -> bool {
+        if !self.takes_free_text() {
+            return false;
+        }
+        if self.words.any(Sense::Outlet) && self.words.len() < 4 {
+            return true;
+        }
+        let prose = &self.prose;
+        (0..prose.len()).any(|index| {
+            let is_called = || {
+                (index.saturating_sub(OBJECT_REACH)..=index + OBJECT_REACH).any(|near| {
+                    matches!(
+                        prose.text(near),
+                        "post"
+                            | "posted"
+                            | "posts"
+                            | "notify"
+                            | "notified"
+                            | "send"
+                            | "sent"
+                            | "sends"
+                            | "called"
+                            | "pinged"
+                            | "delivered"
+                            | "forward"
+                            | "forwarded"
+                            | "reported"
+                    )
+                })
+            };
+            let is_named = (0..index).any(|before| is_label(prose.text(before)));
+            let is_web_address = matches!(
+                prose.text(index),
+                "url" | "uri" | "endpoint" | "webhook" | "callback"
+            );
+            is_web_address && (prose.has(index, Sense::Outlet) || is_called()) && !is_named
+        })
+    }
+
     fn is_credential(&self) -> bool {
         if !self.takes_text() && !self.takes_numbers() {
             return false;
         }
-        is_credential_name(&self.words) && (self.takes_text() || self.words.ends_with(Sense::Secret))
+        (is_credential_name(&self.words) && (self.takes_text() || self.words.ends_with(Sense::Secret)))
+            || (self.takes_free_text() && self.says_it_is_a_credential())
     }
+
+    /// Whether its description begins with a credential: `Your API key for the service`.
+    fn says_it_is_a_credential(&self) -> bool {
+        let prose = &self.prose;
+        let is_secret = |index: usize| {
+            let before = |sense| index > 0 && prose.has(index - 1, sense);
+            (prose.has(index, Sense::Secret) && !prose.has(index, Sense::Inflected))
+                || (prose.has(index, Sense::Key) && before(Sense::KeyKind))
+                || (prose.has(index, Sense::Token) && before(Sense::TokenKind))
+        };
+        // Further on it is said of something else.
+        let first = (0..prose.len().min(4)).find(|index| is_secret(*index));
+        first.is_some_and(|index| {
+            // Secret scanning is no secret.
+            let next = index + 1;
+            let ends = next >= prose.len() || prose.begins_sentence(next) || is_link(prose.text(next));
+            ends && !(0..=index + 1).any(|near| is_label(prose.text(near)) || prose.has(near, Sense::Place))
+        })
+    }
+}
+
+/// Words that make of a thing its label: the name of a command is not the command.
+fn is_label(word: &str) -> bool {
+    matches!(
+        word,
+        "name"
+            | "names"
+            | "id"
+            | "ids"
+            | "identifier"
+            | "identifiers"
+            | "type"
+            | "kind"
+            | "whether"
+            | "number"
+    )
+}
+
+/// Words that go on after a noun.
+fn is_link(word: &str) -> bool {
+    matches!(
+        word,
+        "for"
+            | "of"
+            | "to"
+            | "used"
+            | "from"
+            | "with"
+            | "that"
+            | "if"
+            | "as"
+            | "or"
+            | "and"
+            | "needed"
+            | "required"
+            | "when"
+            | "in"
+            | "on"
+    )
 }
 
 /// A parameter that takes a credential.
@@ -151,6 +324,10 @@ pub(crate) fn is_credential_name(words: &Words) -> bool {
     }
     if words.has(last, Sense::Key) {
         return before(last).has(Sense::KeyKind);
+    }
+    // `auth_header`, `authorization_header`.
+    if matches!(words.text(last), "header" | "headers") {
+        return last > 0 && matches!(words.text(last - 1), "auth" | "authorization" | "cookie");
     }
     // `auth`, `authorization`: the whole name only, since `auth-method` takes none.
     last == 0 && matches!(words.text(0), "auth" | "authorization" | "pat" | "pwd")
@@ -231,6 +408,10 @@ impl<'d> Walk<'d> {
         for parameter in &mut found {
             parameter.choices.sort_unstable();
             parameter.choices.dedup();
+            if member == "inputSchema" && parameter.takes_free_text() {
+                let text = parameter.description.unwrap_or_default();
+                parameter.prose = Words::of(&text[..text.floor_char_boundary(MAX_DESCRIPTION)]);
+            }
         }
         found.sort_by(|left, right| left.pointer.cmp(&right.pointer));
         found
@@ -286,6 +467,8 @@ impl<'d> Walk<'d> {
                 pointer,
                 is_top: visit.is_root,
                 format: None,
+                description: None,
+                prose: Words::default(),
                 choices: Vec::new(),
                 types: 0,
                 is_open: false,
@@ -408,6 +591,7 @@ impl<'d> Parameter<'d> {
                         .for_each(|name| self.learn_type(name));
                 }
                 ("format", Value::String(format)) => self.format = self.format.max(Some(format)),
+                ("description", Value::String(text)) => self.description = self.description.or(Some(text)),
                 ("enum", Value::Array(values)) => {
                     values_read += values.len();
                     self.choices.extend(values.iter().filter_map(Value::as_str));

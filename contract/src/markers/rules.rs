@@ -5,6 +5,7 @@
 //! could backtrack or blow up. Invariant: everything looked for is in `rules.txt`; its digest is [`super::rules_digest`].
 
 use super::fold::{Folded, is_unspaced};
+use super::strings::Source;
 use super::{MarkerClass, RULES_VERSION};
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,13 +62,23 @@ struct Rules {
 struct Rule {
     class: MarkerClass,
     weight: u32,
-    only_names: bool,
+    only: Only,
     /// Whether a negation before it takes weight away.
     negatable: bool,
     /// How many bytes may lie before each list but the first.
     gaps: Vec<usize>,
     /// Where this rule's progress starts in the table of all.
     first: usize,
+}
+
+/// Where a rule's words count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Only {
+    Anywhere,
+    /// In the names of arguments that take text.
+    Names,
+    /// In what is said of arguments that take text.
+    Arguments,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -101,12 +112,11 @@ struct Progress {
     before: Option<Span>,
 }
 
-/// What the rules find in a view. `is_name` and `asks` say of a line whether it is a name, and whether the model
-/// fills in what it is about. `has_bounds` is false where words run together.
-pub(super) fn find(
+/// What the rules find in a view, whose lines come from these sources. `has_bounds` is false where words run together.
+pub(super) fn find<'s>(
     view: &Folded,
     has_bounds: bool,
-    line_is: impl Fn(usize) -> (bool, bool),
+    source_of: impl Fn(usize) -> Option<&'s Source<'s>>,
 ) -> (Vec<Match>, bool) {
     let rules = &*RULES;
     let automaton = if has_bounds { &rules.automaton } else { &*SPACELESS };
@@ -158,9 +168,7 @@ pub(super) fn find(
                     progress[rule.first + step.index].push(reached);
                     continue;
                 }
-                let (is_name, asks) = line_is(view.line(reached.start));
-                let is_due =
-                    (!rule.only_names || is_name) && (asks || rule.class != MarkerClass::AsksForContext);
+                let is_due = source_of(view.line(reached.start)).is_some_and(|source| rule.is_due(source));
                 let again = matches.iter().rev().take(8);
                 if !is_due
                     || again
@@ -185,7 +193,7 @@ pub(super) fn find(
     }
     take_weight_away(&mut matches, view, &negations, &denials, &defences);
     // What is left of a defensive sentence is no finding.
-    matches.retain(|found| found.weight > 1);
+    matches.retain(|found| found.weight > 1 || found.weight == rules.rules[found.rule].weight);
     (matches, overflow)
 }
 
@@ -230,6 +238,18 @@ fn is_negated(negations: &[Span], denials: &[Span], view: &Folded, start: usize)
             between.next().is_none() && !view.text[negation.end..start].contains([',', ';', ':'])
         }
     })
+}
+
+impl Rule {
+    /// Whether its words count in a string that stands there.
+    fn is_due(&self, source: &Source<'_>) -> bool {
+        let is_there = match self.only {
+            Only::Anywhere => true,
+            Only::Names => source.is_name && source.fills,
+            Only::Arguments => !source.is_name && source.fills,
+        };
+        is_there && (source.asks || self.class != MarkerClass::AsksForContext)
+    }
 }
 
 impl Progress {
@@ -320,6 +340,9 @@ impl Rules {
                 _ if word.len() == 2 => {
                     let list = list.ok_or(wrong("phrases without a list"))?;
                     for phrase in rest.split(" | ") {
+                        if phrase.trim_end().trim_end_matches('*').contains('*') {
+                            return Err(wrong("a `*` within a phrase"));
+                        }
                         let (phrase, used) = Use::read(phrase, list).ok_or(wrong("an empty phrase"))?;
                         let uses = phrases.entry(phrase).or_default();
                         if !uses.contains(&used) {
@@ -343,7 +366,11 @@ impl Rules {
                 .next()
                 .and_then(|word| word.parse().ok())
                 .ok_or(wrong("no weight"))?;
-            let only_names = words.next_if_eq(&"names").is_some();
+            let only = match words.next_if(|word| matches!(*word, "names" | "arguments")) {
+                None => Only::Anywhere,
+                Some("names") => Only::Names,
+                Some(_) => Only::Arguments,
+            };
             let negatable = words.next_if_eq(&"stated").is_none();
             let number = rules.rules.len();
             let mut gaps = Vec::new();
@@ -364,7 +391,7 @@ impl Rules {
             let rule = Rule {
                 class,
                 weight,
-                only_names,
+                only,
                 negatable,
                 gaps,
                 first,
@@ -452,6 +479,7 @@ mod tests {
             error("words a\nen b\nrule secrecy 3 a x a"),
             at(3, "a gap is a number of bytes")
         );
+        assert_eq!(error("words a\nen b* c"), at(2, "a `*` within a phrase"));
         assert_eq!(error("words a\nen b"), at(0, "a list of negations is missing"));
     }
 }

@@ -13,8 +13,10 @@ pub(super) struct Source<'v> {
     pub(super) text: &'v str,
     /// Whether this names something (a tool, an argument) rather than says something.
     pub(super) is_name: bool,
-    /// Whether the model fills in what this is about: arguments, not results.
+    /// Whether the model may be asked for something here: anywhere but in results and in what a tool is called.
     pub(super) asks: bool,
+    /// Whether this is about an argument that takes text of the model's own.
+    pub(super) fills: bool,
     node: usize,
 }
 
@@ -54,15 +56,15 @@ impl<'v> Strings<'v> {
     /// A text alone: instructions, a result.
     pub(super) fn of_text(text: &'v str) -> Strings<'v> {
         let mut strings = Strings::rooted();
-        strings.add(text, false, true, 0);
+        strings.add(text, false, true, false, 0);
         strings
     }
 
     /// Every string of a tool, prompt, resource or template.
     pub(super) fn of_definition(value: &'v Value) -> Strings<'v> {
         let mut strings = Strings::rooted();
-        let mut open = vec![(value, 0, Part::Top)];
-        while let Some((value, node, part)) = open.pop() {
+        let mut open = vec![(value, 0, Part::Top, true)];
+        while let Some((value, node, part, carries)) = open.pop() {
             if strings.incomplete {
                 break;
             }
@@ -81,19 +83,23 @@ impl<'v> Strings<'v> {
                     };
                     // What a tool is called says nothing of what the model fills in.
                     let asks = part != Part::Results && (!named || part == Part::Arguments);
-                    strings.add(text, named, asks, node);
+                    let token = strings.nodes[node].token;
+                    let says = matches!(token, Token::Name("description" | "title" | "$comment" | "name"));
+                    let fills = part == Part::Arguments && carries && says;
+                    strings.add(text, named, asks, fills, node);
                 }
                 Value::Array(items) => {
                     let first = open.len();
                     for (index, item) in items.iter().enumerate() {
                         if matches!(item, Value::String(_) | Value::Array(_) | Value::Object(_)) {
                             let child = strings.node(node, Token::Index(index));
-                            open.push((item, child, part));
+                            open.push((item, child, part, carries));
                         }
                     }
                     open[first..].reverse();
                 }
                 Value::Object(members) => {
+                    let carries = carries_text(value);
                     let first = open.len();
                     for (name, item) in members {
                         let child = strings.node(node, Token::Name(name));
@@ -103,8 +109,9 @@ impl<'v> Strings<'v> {
                             (Part::Top, _) => Part::Other,
                             (part, _) => part,
                         };
-                        strings.add(name, true, part == Part::Arguments, child);
-                        open.push((item, child, part));
+                        let is_argument = part == Part::Arguments;
+                        strings.add(name, true, is_argument, is_argument && carries_text(item), child);
+                        open.push((item, child, part, carries));
                     }
                     open[first..].reverse();
                 }
@@ -151,7 +158,7 @@ impl<'v> Strings<'v> {
         self.nodes.len() - 1
     }
 
-    fn add(&mut self, text: &'v str, is_name: bool, asks: bool, node: usize) {
+    fn add(&mut self, text: &'v str, is_name: bool, asks: bool, fills: bool, node: usize) {
         let room = MAX_SCANNED_BYTES - self.bytes;
         let read = &text[..text.floor_char_boundary(room)];
         self.incomplete |= read.len() < text.len();
@@ -161,8 +168,23 @@ impl<'v> Strings<'v> {
                 text: read,
                 is_name,
                 asks,
+                fills,
                 node,
             });
         }
     }
+}
+
+/// Whether a schema lets text of the caller's own through: numbers, truth values and listed choices carry nothing away.
+/// What is no such schema does.
+fn carries_text(schema: &Value) -> bool {
+    let is_bare = |kind: &Value| matches!(kind.as_str(), Some("integer" | "number" | "boolean" | "null"));
+    let is_closed = match schema.get("type") {
+        Some(Value::Array(kinds)) => !kinds.is_empty() && kinds.iter().all(is_bare),
+        Some(kind) => is_bare(kind),
+        None => false,
+    };
+    let has_choices = matches!(schema.get("enum"), Some(Value::Array(_)))
+        || matches!(schema.get("const"), Some(Value::String(_)));
+    !is_closed && !has_choices
 }

@@ -9,7 +9,7 @@
 use super::Sense::{self, *};
 
 /// The version of these rows; to be raised with every change of them, since seals remember it.
-pub(super) const VERSION: &str = "2026.1";
+pub(super) const VERSION: &str = "2026.2";
 
 /// The words of one sense in one language; `en` first, ISO 639-1.
 pub(super) type Row = (Sense, &'static str, &'static str);
@@ -466,5 +466,79 @@ pub(super) const ROWS: &[Row] = &[
         Choice,
         "en",
         "action operation op command method mode verb function subcommand",
+    ),
+    // What an argument's description and name say of what becomes of it.
+    (
+        Kept,
+        "en",
+        "save saved saving write written writing store stored storing export exported exporting dump dumped download downloaded persist persisted output append appended emit emitted log logged put placed",
+    ),
+    (
+        Kept,
+        "zh",
+        "保存 写入 寫入 写到 存储 存儲 存到 存放 导出 導出 输出 輸出 下载 下載",
+    ),
+    (
+        Kept,
+        "ja",
+        "保存 書込 書き込み 書き込む 書き出す 出力 エクスポート ダウンロード",
+    ),
+    (
+        Kept,
+        "tr",
+        "kaydet kaydeder kaydedilir kaydedilecek kaydedileceği yaz yazılır yazılacak yazılacağı",
+    ),
+    (
+        Kept,
+        "de",
+        "speichern speichert gespeichert schreiben schreibt geschrieben ablegen abgelegt exportieren exportiert ausgegeben",
+    ),
+    (
+        Kept,
+        "fr",
+        "enregistrer enregistré enregistre sauvegarder sauvegardé écrire écrit exporter exporté stocker",
+    ),
+    (
+        Kept,
+        "es",
+        "guardar guarda guardado guardará escribir escribe escrito exportar exportado almacenar",
+    ),
+    (
+        Ran,
+        "en",
+        "run ran exec execute executed eval evaluated spawned invoked piped interpreted",
+    ),
+    (Ran, "zh", "执行 執行 运行 運行"),
+    (Ran, "ja", "実行"),
+    (
+        Ran,
+        "tr",
+        "çalıştır çalıştırılır çalıştırılacak yürütülür yürütülecek",
+    ),
+    (Ran, "de", "ausführen ausgeführt ausführt"),
+    (Ran, "fr", "exécuter exécuté exécutée"),
+    (Ran, "es", "ejecutar ejecuta ejecutado ejecutará"),
+    (
+        Goal,
+        "en",
+        "output out save saved export dest destination dump download write backup screenshot",
+    ),
+    (Goal, "zh", "保存 输出 輸出 导出 導出 目标 目標"),
+    (Goal, "ja", "保存 出力"),
+    (Goal, "tr", "çıktı kayıt hedef"),
+    (Goal, "de", "ausgabe ziel speicher"),
+    (Goal, "fr", "sortie"),
+    (Goal, "es", "salida destino"),
+    (Into, "en", "to into in as at under"),
+    (
+        Destination,
+        "en",
+        "outfile outputfile outpath outputpath outdir outputdir outfilename savepath savedir savefile destfile destpath destdir",
+    ),
+    (Destination, "ja", "保存先 出力先"),
+    (
+        Destination,
+        "de",
+        "ausgabedatei ausgabepfad ausgabeordner zieldatei zielpfad zielordner speicherort speicherpfad",
     ),
 ];

@@ -1,7 +1,7 @@
 //! `mcpindex kinds`: the closed vocabulary of changes, with what guard and strict do.
 
 use clap::Args;
-use mcpindex_contract::change::{ChangeKind, Treatment};
+use mcpindex_contract::change::{CamelRow, ChangeKind, Treatment};
 use mcpindex_contract::posture::CODES;
 use serde::Serialize;
 
@@ -18,21 +18,9 @@ pub(super) struct KindsArguments {
 #[derive(Serialize)]
 struct Document {
     schema: &'static str,
-    kinds: Vec<Kind>,
+    kinds: Vec<CamelRow>,
     treatments: Vec<Word>,
     reasons: Vec<Word>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Kind {
-    kind: &'static str,
-    direction: &'static str,
-    safety_relevant: bool,
-    guard: &'static str,
-    strict: &'static str,
-    published: &'static str,
-    sentence: &'static str,
 }
 
 #[derive(Serialize)]
@@ -51,22 +39,13 @@ pub(super) fn run(arguments: &KindsArguments, output: &mut Output) -> Exit {
 }
 
 fn print_document(output: &mut Output) {
-    let kind = |kind: &ChangeKind| Kind {
-        kind: kind.name(),
-        direction: kind.direction().name(),
-        safety_relevant: kind.safety_relevant(),
-        guard: kind.guard().name(),
-        strict: kind.guard().under_strict().name(),
-        published: kind.published(),
-        sentence: kind.sentence(),
-    };
     let treatment = |treatment: &Treatment| Word {
         name: treatment.name(),
         sentence: treatment.sentence(),
     };
     let document = Document {
         schema: "mcpindex.kinds/1",
-        kinds: ChangeKind::all().iter().map(kind).collect(),
+        kinds: ChangeKind::all().iter().copied().map(CamelRow::from).collect(),
         treatments: Treatment::all().iter().map(treatment).collect(),
         reasons: CODES
             .iter()
