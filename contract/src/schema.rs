@@ -10,13 +10,19 @@
 //! Work, depth and the size of what is given out are bounded, whatever the schemas.
 
 mod accept;
+mod arguments;
+mod atom;
 mod decimal;
 mod differences;
 mod document;
+mod excerpt;
 mod format;
 mod keywords;
+mod moved;
 mod normal;
 mod pattern;
+mod summary;
+mod texts;
 mod validate;
 mod witness;
 
@@ -108,8 +114,9 @@ fn compare(before: &Value, after: &Value, results: bool) -> Comparison {
         .all(|(before, after)| engine.includes(*after, *before));
     engine.allow_more_steps();
     let mut found = differences::Walk::new(&mut engine, &roots, forward, backward).walk(before, after);
+    moved::settle(&mut found, before, after);
     engine.allow_more_steps();
-    let whole = differences::witness(&mut engine, &roots);
+    let whole = summary::witness(&mut engine, &roots);
     let narrowed = |difference: &Difference| {
         difference.kind.direction() == Direction::Narrowing
             && (difference.witness.is_some() || difference.rule.is_some_and(|rule| rule != EMPTIED))
@@ -123,16 +130,16 @@ fn compare(before: &Value, after: &Value, results: bool) -> Comparison {
         (false, false) if refused => Acceptance::Incomparable,
         _ => Acceptance::Undecidable,
     };
-    differences::complete(&mut found, acceptance, whole, engine.exhausted, before, after);
+    summary::complete(&mut found, acceptance, whole, engine.exhausted, before, after);
     if results {
         let reversed: Vec<(Id, Id)> = roots.iter().map(|(before, after)| (*after, *before)).collect();
         engine.allow_more_steps();
         let beyond = if backward {
             None
         } else {
-            differences::witness(&mut engine, &reversed)
+            summary::witness(&mut engine, &reversed)
         };
-        return differences::for_results(found, acceptance, forward, backward, beyond);
+        return summary::for_results(found, acceptance, forward, backward, beyond);
     }
     let acceptance = match acceptance {
         Acceptance::Wider | Acceptance::Undecidable if emptied => Acceptance::Narrower,

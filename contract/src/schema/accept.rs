@@ -8,9 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::normal::{
-    Atom, Bound, EVERYTHING, Engine, Id, Inclusion, Items, Kind, MAX_DEPTH, Members, NOTHING, Node, Rule,
-};
+use super::atom::{Atom, Bound, Items, Kind, Members, Rule};
+use super::normal::{EVERYTHING, Engine, Id, Inclusion, MAX_DEPTH, NOTHING, Node};
 
 /// The most values of a member by which an object is split to find the branch for each.
 const MAX_SPLIT: usize = 24;
@@ -68,11 +67,14 @@ impl Engine<'_> {
             return false;
         }
         if let Some(values) = &atom.values {
-            return values.iter().all(|constant| {
+            let one_by_one = values.iter().all(|constant| {
                 self.steps(1)
                     && (self.accepts(larger, &constant.value) == Some(true)
                         || self.accepts(smaller, &constant.value) == Some(false))
             });
+            if one_by_one {
+                return true;
+            }
         }
         let alternatives = self.alternatives(larger);
         let mut of_kind = alternatives.iter().filter(|other| other.kind == atom.kind);
@@ -129,10 +131,17 @@ impl Engine<'_> {
         false
     }
 
-    /// Whether `other` admits every value of `atom` (both of one kind, `atom` without known values).
+    /// Whether `other` admits every value of `atom`, both of one kind.
     fn fits(&mut self, atom: &Atom, other: &Atom, smaller: Id) -> bool {
-        if other.values.is_some() || !self.steps(1) {
+        if !self.steps(1) {
             return false;
+        }
+        if let Some(theirs) = &other.values {
+            let Some(ours) = &atom.values else { return false };
+            let texts: BTreeSet<&str> = theirs.iter().map(|constant| &*constant.text).collect();
+            if !self.steps(texts.len()) || !ours.iter().all(|constant| texts.contains(&*constant.text)) {
+                return false;
+            }
         }
         let plain = match atom.kind {
             Kind::Null | Kind::Boolean => true,

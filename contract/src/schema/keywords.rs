@@ -6,12 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use super::atom::{Bound, Constant, Items, Kind, Members, Read, Rule};
 use super::decimal::Decimal;
 use super::document::Dialect;
 use super::format;
-use super::normal::{
-    Bound, Constant, EVERYTHING, Engine, Id, Items, Kind, Members, NOTHING, Read, Rule, below,
-};
+use super::normal::{EVERYTHING, Engine, Id, NOTHING, below};
 use crate::json::Value;
 
 /// Patterns that every string matches.
@@ -117,7 +116,7 @@ impl<'a> Reader<'_, 'a> {
                     exclusive: word == "exclusiveMinimum",
                 };
                 let other = self.read.all.minimum.take();
-                self.read.all.minimum = super::normal::tighter(other.as_ref(), Some(&bound), true);
+                self.read.all.minimum = super::atom::tighter(other.as_ref(), Some(&bound), true);
             }
             "maximum" | "exclusiveMaximum" => {
                 let bound = Bound {
@@ -125,7 +124,7 @@ impl<'a> Reader<'_, 'a> {
                     exclusive: word == "exclusiveMaximum",
                 };
                 let other = self.read.all.maximum.take();
-                self.read.all.maximum = super::normal::tighter(other.as_ref(), Some(&bound), false);
+                self.read.all.maximum = super::atom::tighter(other.as_ref(), Some(&bound), false);
             }
             "multipleOf" => self.read.all.multiples.push(decimal(said).filter(is_positive)?),
             "minLength" => self.read.all.min_length = count(said)?,
@@ -188,9 +187,10 @@ impl<'a> Reader<'_, 'a> {
             "dependentRequired" | "dependentSchemas" | "dependencies" => self.dependencies(word, said)?,
             // Where the object is read as closed, everything is evaluated already.
             "unevaluatedProperties" if self.closed.is_some() => {}
-            "unevaluatedProperties" => self.unevaluated_is_simple("").then_some(())?,
-            "unevaluatedItems" => self.unevaluated_is_simple("contains").then_some(())?,
+            "unevaluatedProperties" => unevaluated_is_simple(self.value, self.dialect, "").then_some(())?,
+            "unevaluatedItems" => unevaluated_is_simple(self.value, self.dialect, "contains").then_some(())?,
             "$ref" => {
+                said.as_str()?;
                 let id = self.engine.reference(said, self.value, self.document, self.parts);
                 self.read.within.push(id);
             }
@@ -330,7 +330,7 @@ impl<'a> Reader<'_, 'a> {
             .value
             .get(rest)
             .and_then(|schema| self.child(&[rest], schema, false));
-        if others.is_none() && self.unevaluated_is_simple("contains") {
+        if others.is_none() && unevaluated_is_simple(self.value, self.dialect, "contains") {
             let name = "unevaluatedItems";
             others = self
                 .value
@@ -382,7 +382,7 @@ impl<'a> Reader<'_, 'a> {
             others = self
                 .child(&["additionalProperties"], schema, false)
                 .unwrap_or(EVERYTHING);
-        } else if self.unevaluated_is_simple("") {
+        } else if unevaluated_is_simple(self.value, self.dialect, "") {
             let schema = self.value.get("unevaluatedProperties");
             let id = schema.and_then(|schema| self.child(&["unevaluatedProperties"], schema, false));
             others = id.unwrap_or(EVERYTHING);
@@ -426,28 +426,6 @@ impl<'a> Reader<'_, 'a> {
         Some(())
     }
 
-    /// Whether nothing stands beside an `unevaluated…` keyword that could have evaluated more than the plain
-    /// keywords do.
-    fn unevaluated_is_simple(&self, beside: &str) -> bool {
-        let applicators = [
-            "$ref",
-            "$dynamicRef",
-            "$recursiveRef",
-            "allOf",
-            "anyOf",
-            "oneOf",
-            "not",
-            "if",
-            "then",
-            "else",
-            "dependentSchemas",
-            "dependencies",
-        ];
-        self.dialect != Dialect::Draft7
-            && !applicators.iter().any(|word| self.value.get(word).is_some())
-            && (beside.is_empty() || self.value.get(beside).is_none())
-    }
-
     fn condition(&mut self, said: &'a Value) -> Option<()> {
         let condition = self.child(&["if"], said, self.parts)?;
         let mut branch = |word: &str| match self.value.get(word) {
@@ -464,6 +442,28 @@ impl<'a> Reader<'_, 'a> {
         }
         Some(())
     }
+}
+
+/// Whether nothing stands beside an `unevaluated…` keyword that could have evaluated more than the plain keywords
+/// do; `beside` is one more that does.
+pub(super) fn unevaluated_is_simple(schema: &Value, dialect: Dialect, beside: &str) -> bool {
+    const APPLICATORS: [&str; 12] = [
+        "$ref",
+        "$dynamicRef",
+        "$recursiveRef",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "not",
+        "if",
+        "then",
+        "else",
+        "dependentSchemas",
+        "dependencies",
+    ];
+    dialect != Dialect::Draft7
+        && !APPLICATORS.iter().any(|word| schema.get(word).is_some())
+        && (beside.is_empty() || schema.get(beside).is_none())
 }
 
 /// A `multipleOf` must be above zero.

@@ -9,11 +9,12 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use super::atom::{Kind, is_whole};
 use super::decimal::Decimal;
 use super::document::Dialect;
 use super::format;
-use super::keywords::{EMPTY_PATTERNS, count, kind_of_word};
-use super::normal::{EVERYTHING, Engine, Id, Kind, MAX_DEPTH, NOTHING, Node, below, is_whole};
+use super::keywords::{EMPTY_PATTERNS, count, kind_of_word, unevaluated_is_simple};
+use super::normal::{EVERYTHING, Engine, Id, MAX_DEPTH, NOTHING, Node, below};
 use crate::canonical::canonical;
 use crate::json::Value;
 
@@ -278,10 +279,15 @@ impl<'a> Evaluation<'a, '_> {
             ("unevaluatedProperties", Value::Object(members)) => {
                 let nothing_left = members.is_empty() || *said == Value::Bool(true);
                 let closed = engine.closing(self.schema, self.document, self.part).is_some();
-                if nothing_left || closed { Some(true) } else { None }
+                if nothing_left || closed || unevaluated_is_simple(self.schema, dialect, "") {
+                    Some(true)
+                } else {
+                    None
+                }
             }
             ("unevaluatedItems", Value::Array(items)) => {
-                if items.is_empty() || *said == Value::Bool(true) {
+                let nothing_left = items.is_empty() || *said == Value::Bool(true);
+                if nothing_left || unevaluated_is_simple(self.schema, dialect, "contains") {
                     Some(true)
                 } else {
                     None
@@ -387,6 +393,7 @@ impl<'a> Evaluation<'a, '_> {
         let part = self.parts(engine);
         let mut verdict = Some(true);
         for (member, asked) in dependencies {
+            engine.steps(1 + members.len() / 8).then_some(())?;
             if !has(members, member) {
                 continue;
             }
@@ -442,7 +449,15 @@ impl<'a> Evaluation<'a, '_> {
         let others = match self.schema.get("additionalProperties") {
             _ if closed.is_some() => NOTHING,
             Some(schema) => self.child(engine, &["additionalProperties"], schema, false)?,
-            None => EVERYTHING,
+            None => {
+                let dialect = engine.documents[self.document].dialect;
+                let word = "unevaluatedProperties";
+                let simple = unevaluated_is_simple(self.schema, dialect, "");
+                match self.schema.get(word).filter(|_| simple) {
+                    Some(schema) => self.child(engine, &[word], schema, false)?,
+                    None => EVERYTHING,
+                }
+            }
         };
         let stated = match properties {
             Some(Value::Object(stated)) => stated.as_slice(),
@@ -520,7 +535,14 @@ impl<'a> Evaluation<'a, '_> {
         };
         let rest = match self.schema.get(rest_word) {
             Some(schema) => self.child(engine, &[rest_word], schema, false)?,
-            None => EVERYTHING,
+            None => {
+                let word = "unevaluatedItems";
+                let simple = unevaluated_is_simple(self.schema, dialect, "contains");
+                match self.schema.get(word).filter(|_| simple) {
+                    Some(schema) => self.child(engine, &[word], schema, false)?,
+                    None => EVERYTHING,
+                }
+            }
         };
         let mut verdict = Some(true);
         for (index, item) in items.iter().enumerate() {
