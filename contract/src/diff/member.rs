@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{meta_text, readable, same, same_meta, sort, subject};
-use crate::canonical::canonical;
+use super::{meta_text, readable, same_meta, sort, subject};
+use crate::canonical::{canonical, same};
 use crate::change::{Change, ChangeKind, Direction};
 use crate::definition::Definition;
 use crate::json::{Value, push_token};

@@ -260,11 +260,11 @@ impl Engine<'_> {
         };
         for name in &names {
             let member = self.member(&atom.members, name);
-            if self.accepts_nothing(member) {
-                continue;
-            }
             // Whether a name matches a pattern is not known: both must hold.
             let asked = members.named.get(name).copied().unwrap_or(members.others);
+            if (member == asked && members.by_pattern.is_empty()) || self.accepts_nothing(member) {
+                continue;
+            }
             if !self.part_includes(member, asked) {
                 return false;
             }

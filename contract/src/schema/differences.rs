@@ -15,7 +15,7 @@ use super::keywords::{count, decides, kind_of_word};
 use super::normal::{Engine, Id, MAX_DEPTH, below};
 use super::summary::confirmed;
 use super::{Difference, decimal::Decimal, document};
-use crate::canonical::canonical;
+use crate::canonical::{self, canonical};
 use crate::change::{ChangeKind, Direction};
 use crate::json::Value;
 
@@ -192,8 +192,7 @@ impl<'e, 'a> Walk<'e, 'a> {
     }
 
     pub(super) fn id(&mut self, place: &Place<'a>) -> Id {
-        self.engine
-            .schema(place.value, place.document, &place.pointer, false)
+        self.engine.schema(place.value, place.document, false)
     }
 
     /// Follows references (and an `allOf` of one) that stand alone, as far as acceptance goes.
@@ -236,7 +235,11 @@ impl<'e, 'a> Walk<'e, 'a> {
             std::ptr::from_ref(before.value).addr(),
             std::ptr::from_ref(after.value).addr(),
         );
-        if !self.seen.insert(key) || (!self.referring && before.value == after.value) {
+        let unchanged = self.engine.unchanged.before(after.value);
+        if unchanged.is_some_and(|unchanged| std::ptr::eq(unchanged, before.value))
+            || !self.seen.insert(key)
+            || (!self.referring && before.value == after.value)
+        {
             return;
         }
         if self.chain.len() >= MAX_DEPTH || !self.engine.steps(1) {
@@ -873,9 +876,7 @@ fn direction(word: &str, before: Option<&Value>, after: Option<&Value>) -> Optio
 
 pub(super) fn same(one: Option<&Value>, other: Option<&Value>) -> bool {
     match (one, other) {
-        (Some(one), Some(other)) => {
-            one == other || canonical(one, None).is_ok_and(|text| canonical(other, None) == Ok(text))
-        }
+        (Some(one), Some(other)) => canonical::same(one, other),
         (one, other) => one.is_none() && other.is_none(),
     }
 }

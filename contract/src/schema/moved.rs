@@ -7,7 +7,7 @@
 //! where it stands for the same argument and for all of it.
 
 use super::Difference;
-use super::differences::same;
+use crate::canonical::same;
 use crate::change::ChangeKind;
 use crate::json::Value;
 
@@ -58,7 +58,7 @@ fn said_again(difference: &Difference, before: &Value, after: &Value) -> Said {
     let Some(said) = saying.pointer(&difference.pointer) else {
         return Said::Nowhere;
     };
-    let says = |schema: &Value| schema.get(word).is_some_and(|text| same(Some(text), Some(said)));
+    let says = |schema: &Value| schema.get(word).is_some_and(|text| same(text, said));
     if other.pointer(owner).is_some_and(says) {
         return Said::There;
     }

@@ -13,6 +13,7 @@ use std::rc::Rc;
 use super::atom::{Atom, Constant, KINDS, Rule};
 use super::document::{Dialect, Document, Reading, declares_and_closes};
 use super::pattern::Pattern;
+use super::unchanged::Unchanged;
 use crate::canonical::canonical;
 use crate::json::{Value, push_token};
 
@@ -39,7 +40,6 @@ pub(super) enum Node<'a> {
     Schema {
         value: &'a Value,
         document: usize,
-        pointer: Rc<str>,
         part: bool,
     },
     /// What all of these accept.
@@ -63,7 +63,9 @@ pub(super) enum Inclusion {
 
 /// Both documents' nodes, in every reading, with all that has been found out about them.
 pub(super) struct Engine<'a> {
+    /// In each reading the old schema, then the new one.
     pub(super) documents: Vec<Document<'a>>,
+    pub(super) unchanged: Unchanged<'a>,
     pub(super) nodes: Vec<Node<'a>>,
     by_place: BTreeMap<(usize, usize, bool), Id>,
     by_parts: BTreeMap<(bool, Vec<Id>), Id>,
@@ -86,9 +88,10 @@ pub(super) struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    pub(super) fn new() -> Engine<'a> {
+    pub(super) fn new(before: &'a Value, after: &'a Value) -> Engine<'a> {
         Engine {
             documents: Vec::new(),
+            unchanged: Unchanged::between(before, after),
             nodes: vec![Node::Everything, Node::Nothing],
             by_place: BTreeMap::new(),
             by_parts: BTreeMap::new(),
@@ -110,10 +113,15 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Adds a document in a reading and gives its root.
-    pub(super) fn add_document(&mut self, root: &'a Value, reading: Reading) -> Id {
-        self.documents.push(Document::new(root, reading));
-        self.schema(root, self.documents.len() - 1, "", false)
+    /// Adds both schemas in a reading and gives their roots.
+    pub(super) fn add_reading(&mut self, before: &'a Value, after: &'a Value, reading: Reading) -> (Id, Id) {
+        let first = self.documents.len();
+        let documents = [before, after].map(|root| Document::new(root, reading));
+        self.documents.extend(documents);
+        (
+            self.schema(before, first, false),
+            self.schema(after, first + 1, false),
+        )
     }
 
     /// A pattern as far as it is understood.
@@ -148,13 +156,18 @@ impl<'a> Engine<'a> {
     }
 
     /// The node of a schema at its place in a document.
-    pub(super) fn schema(&mut self, value: &'a Value, document: usize, pointer: &str, part: bool) -> Id {
+    pub(super) fn schema(&mut self, value: &'a Value, document: usize, part: bool) -> Id {
         match value {
             Value::Bool(true) => return EVERYTHING,
             Value::Bool(false) => return NOTHING,
             Value::Object(members) if members.is_empty() => return EVERYTHING,
             _ => {}
         }
+        // What the new schema says as the old one does is one node with it.
+        let (value, document) = match self.unchanged.before(value) {
+            Some(before) if document % 2 == 1 => (before, document - 1),
+            _ => (value, document),
+        };
         let place = (document, std::ptr::from_ref(value).addr(), part);
         if let Some(id) = self.by_place.get(&place) {
             return *id;
@@ -162,7 +175,6 @@ impl<'a> Engine<'a> {
         self.nodes.push(Node::Schema {
             value,
             document,
-            pointer: pointer.into(),
             part,
         });
         self.by_place.insert(place, self.nodes.len() - 1);
@@ -286,9 +298,8 @@ impl<'a> Engine<'a> {
             Node::Schema {
                 value,
                 document,
-                pointer,
                 part,
-            } => self.opened(value, document, &pointer, part),
+            } => self.opened(value, document, part),
         };
         self.depth -= 1;
         self.opening.remove(&id);
@@ -321,11 +332,10 @@ impl<'a> Engine<'a> {
     }
 
     /// What the schema says about values, by kind.
-    fn opened(&mut self, value: &'a Value, document: usize, pointer: &str, part: bool) -> Vec<Atom> {
+    fn opened(&mut self, value: &'a Value, document: usize, part: bool) -> Vec<Atom> {
         let Value::Object(words) = value else {
             // The text of a reference that leads elsewhere, or no schema at all.
-            let is_reference =
-                value.as_str().is_some() && !std::ptr::eq(value, self.documents[document].root);
+            let is_reference = value.as_str().is_some() && !self.documents[document].is_root(value);
             let word = if is_reference { "" } else { "no schema" };
             return opaque_atoms(&self.opaque(document, word, value));
         };
@@ -342,11 +352,11 @@ impl<'a> Engine<'a> {
             let target = self.reference(reference, value, document, part);
             return self.alternatives(target).to_vec();
         }
-        if value.get("$id").is_some() && !pointer.is_empty() {
+        if value.get("$id").is_some() && !self.documents[document].is_root(value) {
             // References below count from another base.
             return opaque_atoms(&self.opaque(document, "$id", value));
         }
-        let mut read = super::keywords::read(self, value, document, pointer, part);
+        let mut read = super::keywords::read(self, value, document, part);
         let mut atoms: Vec<Atom> = Vec::new();
         for kind in KINDS {
             if let Some(atom) = read.atom(kind) {
@@ -449,16 +459,14 @@ impl<'a> Engine<'a> {
             .as_str()
             .and_then(|reference| self.documents[document].resolve(reference));
         match found {
-            Some((target, pointer)) if !std::ptr::eq(target, schema) => {
-                self.schema(target, document, &pointer, part)
-            }
+            Some((target, _)) if !std::ptr::eq(target, schema) => self.schema(target, document, part),
             _ => {
                 // A schema object that is none: opened, it is opaque.
                 let Value::Object(members) = schema else {
                     return EVERYTHING;
                 };
                 let own = members.iter().find(|(name, _)| name == "$ref");
-                own.map_or(EVERYTHING, |(_, text)| self.schema(text, document, "", part))
+                own.map_or(EVERYTHING, |(_, text)| self.schema(text, document, part))
             }
         }
     }

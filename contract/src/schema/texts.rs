@@ -30,17 +30,15 @@ const HOLDERS: [&str; 9] = [
 impl<'a> Walk<'_, 'a> {
     /// Texts and whatever else says nothing about acceptance. The outer place's own text goes first.
     pub(super) fn texts(&mut self, before: &[&Place<'a>], after: &[&Place<'a>], name: Option<&str>) {
-        let of = |places: &[&Place<'a>]| {
-            let mut texts: BTreeMap<&'a str, (&'a Value, String)> = BTreeMap::new();
-            for place in places {
+        let of = |places: &[&'_ Place<'a>]| {
+            let mut texts: BTreeMap<&'a str, (&'a Value, usize)> = BTreeMap::new();
+            for (index, place) in places.iter().enumerate() {
                 let Value::Object(words) = place.value else {
                     continue;
                 };
                 for (word, said) in words {
                     if !decides(word) && !HOLDERS.contains(&word.as_str()) {
-                        texts
-                            .entry(word)
-                            .or_insert_with(|| (said, below(&place.pointer, &[word])));
+                        texts.entry(word).or_insert((said, index));
                     }
                 }
             }
@@ -60,7 +58,11 @@ impl<'a> Walk<'_, 'a> {
             if same(old_value, new_value) {
                 continue;
             }
-            let Some((_, pointer)) = new.or(old) else { continue };
+            let place = match (new, old) {
+                (Some((_, index)), _) => after[*index],
+                (None, Some((_, index))) => before[*index],
+                (None, None) => continue,
+            };
             let recased = |value: Option<&Value>| {
                 value.is_none_or(|value| {
                     let title = value.as_str().unwrap_or("\u{0}");
@@ -74,38 +76,40 @@ impl<'a> Walk<'_, 'a> {
                 HEADER if names_a_header(new_value) => ChangeKind::ParamMirroredToHeader,
                 _ => ChangeKind::ParamTextChanged,
             };
-            self.add(kind, &pointer.clone(), old_value, new_value);
+            self.add(kind, &below(&place.pointer, &[word]), old_value, new_value);
         }
     }
 
     /// Texts that are nowhere in the old schema and that no difference so far shows, wherever they stand.
     pub(super) fn unseen_texts(&mut self, before: &'a Value, after: &'a Value) {
-        let known: BTreeSet<String> = texts_inside(before)
-            .into_iter()
-            .filter_map(|(pointer, said)| key(&pointer, said))
-            .collect();
-        for (pointer, said) in texts_inside(after) {
-            if key(&pointer, said).is_some_and(|text| known.contains(&text)) {
+        let new = texts_inside(after, |schema| self.engine.unchanged.contains(schema));
+        if new.is_empty() {
+            return;
+        }
+        let old = texts_inside(before, |_| false);
+        let known: BTreeSet<Key<'_>> = old.iter().filter_map(Text::key).collect();
+        for text in new {
+            if text.key().is_some_and(|key| known.contains(&key)) {
                 continue;
             }
-            let mut tokens = pointer.rsplit('/');
-            let (word, name) = (tokens.next(), tokens.next().unwrap_or_default());
-            let kind = if word == Some(HEADER) && names_a_header(Some(said)) {
+            let kind = if text.word == HEADER && names_a_header(Some(text.said)) {
                 ChangeKind::ParamMirroredToHeader
             } else {
                 ChangeKind::ParamTextChanged
             };
+            let pointer = below(&text.owner, &[text.word]);
             let shown = |one: &Difference| {
-                let rest = one_inside(&pointer, &one.pointer);
+                let rest = pointer
+                    .strip_prefix(one.pointer.as_str())
+                    .filter(|rest| rest.is_empty() || rest.starts_with('/'));
                 let new = one.before.is_none() && one.after.is_some();
                 rest == Some("") || (kind == ChangeKind::ParamTextChanged && new && rest.is_some())
             };
-            let renamed = || said.as_str().is_some_and(|title| plain(title) == plain(name));
-            if self.found.iter().any(shown) || (word == Some("title") && renamed()) {
+            if self.found.iter().any(shown) || text.is_name_recased() {
                 continue;
             }
-            self.add(kind, &pointer, None, Some(said));
-            if self.found.len() >= MAX_DIFFERENCES {
+            self.add(kind, &pointer, None, Some(text.said));
+            if self.found.len() > MAX_DIFFERENCES {
                 return;
             }
         }
@@ -135,7 +139,7 @@ impl<'a> Walk<'_, 'a> {
                         );
                     }
                     None => {
-                        let kind = if texts_inside(schema).is_empty() {
+                        let kind = if texts_inside(schema, |_| false).is_empty() {
                             ChangeKind::SchemaRewritten
                         } else {
                             ChangeKind::ParamTextChanged
@@ -160,27 +164,50 @@ fn names_a_header(said: Option<&Value>) -> bool {
     said.and_then(Value::as_str).is_some_and(|name| !name.is_empty())
 }
 
-/// What of `pointer` is left below `place`; `None` when it is not there.
-fn one_inside<'p>(pointer: &'p str, place: &str) -> Option<&'p str> {
-    pointer
-        .strip_prefix(place)
-        .filter(|rest| rest.is_empty() || rest.starts_with('/'))
+/// What a schema says beside what it accepts.
+struct Text<'a> {
+    /// The pointer of the schema that says it.
+    owner: String,
+    word: &'a str,
+    said: &'a Value,
 }
 
 /// A text as it is compared with others; a header with the argument that is mirrored to it.
-fn key(pointer: &str, said: &Value) -> Option<String> {
-    let text = canonical(said, None).ok()?;
-    match pointer.strip_suffix(HEADER) {
-        Some(owner) => {
-            let name = owner.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-            Some(format!("{HEADER} {name} {text}"))
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Key<'t> {
+    Text(&'t str),
+    Other(String),
+    Header(&'t str, String),
+}
+
+impl Text<'_> {
+    /// What the schema that says it is called.
+    fn name(&self) -> &str {
+        self.owner.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// `None` where it can't be compared.
+    fn key(&self) -> Option<Key<'_>> {
+        match self.said {
+            said if self.word == HEADER => Some(Key::Header(self.name(), canonical(said, None).ok()?)),
+            Value::String(text) => Some(Key::Text(text)),
+            said => canonical(said, None).ok().map(Key::Other),
         }
-        None => Some(text),
+    }
+
+    /// A title that is only the name of what it stands for.
+    fn is_name_recased(&self) -> bool {
+        self.word == "title"
+            && self
+                .said
+                .as_str()
+                .is_some_and(|title| plain(title) == plain(self.name()))
     }
 }
 
-/// What stands in a schema and those inside it that says nothing about acceptance, with its pointers.
-fn texts_inside(schema: &Value) -> Vec<(String, &Value)> {
+/// What stands in a schema and those inside it that says nothing about acceptance; schemas that are `skipped` are not
+/// looked into.
+fn texts_inside<'a>(schema: &'a Value, skipped: impl Fn(&Value) -> bool) -> Vec<Text<'a>> {
     let maps = [
         "properties",
         "patternProperties",
@@ -192,26 +219,29 @@ fn texts_inside(schema: &Value) -> Vec<(String, &Value)> {
     let values = ["enum", "const", "required", "dependentRequired", "type"];
     let mut texts = Vec::new();
     let mut open = vec![(String::new(), schema)];
-    while let Some((pointer, schema)) = open.pop() {
+    while let Some((owner, schema)) = open.pop() {
         let Value::Object(words) = schema else { continue };
+        if skipped(schema) {
+            continue;
+        }
         for (word, said) in words {
-            let inner = below(&pointer, &[word]);
             match said {
                 Value::Object(schemas) if maps.contains(&word.as_str()) => {
-                    open.extend(
-                        schemas
-                            .iter()
-                            .map(|(name, schema)| (below(&inner, &[name]), schema)),
-                    );
+                    let place = |(name, schema): &'a (String, Value)| (below(&owner, &[word, name]), schema);
+                    open.extend(schemas.iter().map(place));
                 }
                 _ if values.contains(&word.as_str()) => {}
                 Value::Array(schemas) if decides(word) => {
-                    let place = |(index, schema)| (below(&inner, &[&usize::to_string(&index)]), schema);
+                    let place = |(index, schema)| (below(&owner, &[word, &usize::to_string(&index)]), schema);
                     open.extend(schemas.iter().enumerate().map(place));
                 }
-                _ if decides(word) => open.push((inner, said)),
-                _ if HOLDERS.contains(&word.as_str()) => {}
-                _ => texts.push((inner, said)),
+                Value::Object(_) if decides(word) => open.push((below(&owner, &[word]), said)),
+                _ if decides(word) || HOLDERS.contains(&word.as_str()) => {}
+                _ => texts.push(Text {
+                    owner: owner.clone(),
+                    word,
+                    said,
+                }),
             }
         }
     }
