@@ -111,13 +111,18 @@ fn compare(before: &Value, after: &Value, results: bool) -> Comparison {
     engine.allow_more_steps();
     let mut found = differences::Walk::new(&mut engine, &roots, forward, backward).walk(before, after);
     moved::settle(&mut found, before, after);
-    engine.allow_more_steps();
-    let whole = summary::witness(&mut engine, &roots);
     let narrowed = |difference: &Difference| {
         difference.kind.direction() == Direction::Narrowing
             && (difference.witness.is_some() || difference.rule.is_some_and(|rule| rule != EMPTIED))
     };
-    let refused = !forward && (whole.is_some() || found.iter().any(narrowed));
+    let shown = found.iter().any(narrowed);
+    engine.allow_more_steps();
+    let whole = if forward || shown {
+        None
+    } else {
+        summary::witness(&mut engine, &roots)
+    };
+    let refused = !forward && (shown || whole.is_some());
     let emptied = found.iter().any(|difference| difference.rule == Some(EMPTIED));
     let acceptance = match (forward, backward) {
         (true, true) => Acceptance::Equal,

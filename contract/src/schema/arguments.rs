@@ -119,8 +119,12 @@ impl<'a> Walk<'_, 'a> {
         }
         let required = names(after.value);
         for (name, schema) in theirs {
+            let old = ours_by_name.get(name.as_str()).copied();
+            if old.is_some_and(|old| self.is_unchanged(old, schema)) {
+                continue;
+            }
             let other = after.child(&["properties", name], schema);
-            if let Some(old) = ours_by_name.get(name.as_str()) {
+            if let Some(old) = old {
                 let one = before.child(&["properties", name], old);
                 self.chain.push((before_id, Step::Member(name.as_str().into())));
                 self.pair(&one, &other, may, Some(name));

@@ -155,8 +155,16 @@ impl Atom {
             _ => None,
         };
         Atom {
-            kind,
             values: values.map(|values| values.iter().filter_map(Constant::new).collect()),
+            ..Atom::blank(kind)
+        }
+    }
+
+    /// Values of this kind of which not even the values that the kind has are listed.
+    fn blank(kind: Kind) -> Atom {
+        Atom {
+            kind,
+            values: None,
             whole: false,
             minimum: None,
             maximum: None,
@@ -180,7 +188,7 @@ impl Atom {
     pub(super) fn exactly(constant: &Constant) -> Atom {
         Atom {
             values: Some(vec![constant.clone()]),
-            ..Atom::free(Kind::of(&constant.value))
+            ..Atom::blank(Kind::of(&constant.value))
         }
     }
 
@@ -318,13 +326,9 @@ pub(super) struct Read {
 
 impl Read {
     pub(super) fn new() -> Read {
-        let all = Atom {
-            values: None,
-            ..Atom::free(Kind::Null)
-        };
         Read {
             kinds: KINDS.into_iter().collect(),
-            all,
+            all: Atom::blank(Kind::Null),
             by_kind: Vec::new(),
             within: Vec::new(),
             one_of: Vec::new(),
@@ -337,14 +341,19 @@ impl Read {
             return None;
         }
         let all = &self.all;
-        let mut atom = Atom::free(kind);
-        if let Some(values) = &all.values {
-            let fits = |constant: &&Constant| {
-                Kind::of(&constant.value) == kind
-                    && (!all.whole || kind != Kind::Number || is_whole(&constant.value))
-            };
-            atom.values = Some(values.iter().filter(fits).cloned().collect());
-        }
+        let mut atom = match &all.values {
+            None => Atom::free(kind),
+            Some(values) => {
+                let fits = |constant: &&Constant| {
+                    Kind::of(&constant.value) == kind
+                        && (!all.whole || kind != Kind::Number || is_whole(&constant.value))
+                };
+                Atom {
+                    values: Some(values.iter().filter(fits).cloned().collect()),
+                    ..Atom::blank(kind)
+                }
+            }
+        };
         match kind {
             Kind::Null | Kind::Boolean => {}
             Kind::Number => {

@@ -229,14 +229,19 @@ impl<'e, 'a> Walk<'e, 'a> {
         place
     }
 
+    /// Whether these two are known to be one.
+    pub(super) fn is_unchanged(&self, before: &Value, after: &Value) -> bool {
+        let known = self.engine.unchanged.before(after);
+        known.is_some_and(|known| std::ptr::eq(known, before))
+    }
+
     /// Compares two schemas of one place; `name` is what the place is called.
     pub(super) fn pair(&mut self, before: &Place<'a>, after: &Place<'a>, may: May, name: Option<&str>) {
         let key = (
             std::ptr::from_ref(before.value).addr(),
             std::ptr::from_ref(after.value).addr(),
         );
-        let unchanged = self.engine.unchanged.before(after.value);
-        if unchanged.is_some_and(|unchanged| std::ptr::eq(unchanged, before.value))
+        if self.is_unchanged(before.value, after.value)
             || !self.seen.insert(key)
             || (!self.referring && before.value == after.value)
         {

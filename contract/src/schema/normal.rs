@@ -183,8 +183,13 @@ impl<'a> Engine<'a> {
 
     /// What all of these accept.
     pub(super) fn all(&mut self, ids: impl IntoIterator<Item = Id>) -> Id {
+        let mut ids = ids.into_iter();
+        let (Some(first), second) = (ids.next(), ids.next()) else {
+            return EVERYTHING;
+        };
+        let Some(second) = second else { return first };
         let mut parts: BTreeSet<Id> = BTreeSet::new();
-        for id in ids {
+        for id in [first, second].into_iter().chain(ids) {
             match &self.nodes[id] {
                 Node::Everything => {}
                 Node::Nothing => return NOTHING,
@@ -199,8 +204,13 @@ impl<'a> Engine<'a> {
 
     /// What at least one of these accepts.
     pub(super) fn any(&mut self, ids: impl IntoIterator<Item = Id>) -> Id {
+        let mut ids = ids.into_iter();
+        let (Some(first), second) = (ids.next(), ids.next()) else {
+            return NOTHING;
+        };
+        let Some(second) = second else { return first };
         let mut parts: BTreeSet<Id> = BTreeSet::new();
-        for id in ids {
+        for id in [first, second].into_iter().chain(ids) {
             match &self.nodes[id] {
                 Node::Everything => return EVERYTHING,
                 Node::Nothing => {}

@@ -221,21 +221,23 @@ fn texts_inside<'a>(schema: &'a Value, skipped: impl Fn(&Value) -> bool) -> Vec<
     let mut open = vec![(String::new(), schema)];
     while let Some((owner, schema)) = open.pop() {
         let Value::Object(words) = schema else { continue };
-        if skipped(schema) {
-            continue;
-        }
         for (word, said) in words {
             match said {
                 Value::Object(schemas) if maps.contains(&word.as_str()) => {
                     let place = |(name, schema): &'a (String, Value)| (below(&owner, &[word, name]), schema);
-                    open.extend(schemas.iter().map(place));
+                    open.extend(schemas.iter().filter(|(_, schema)| !skipped(schema)).map(place));
                 }
                 _ if values.contains(&word.as_str()) => {}
                 Value::Array(schemas) if decides(word) => {
                     let place = |(index, schema)| (below(&owner, &[word, &usize::to_string(&index)]), schema);
-                    open.extend(schemas.iter().enumerate().map(place));
+                    let wanted = schemas.iter().enumerate().filter(|(_, schema)| !skipped(schema));
+                    open.extend(wanted.map(place));
                 }
-                Value::Object(_) if decides(word) => open.push((below(&owner, &[word]), said)),
+                Value::Object(_) if decides(word) => {
+                    if !skipped(said) {
+                        open.push((below(&owner, &[word]), said));
+                    }
+                }
                 _ if decides(word) || HOLDERS.contains(&word.as_str()) => {}
                 _ => texts.push(Text {
                     owner: owner.clone(),
