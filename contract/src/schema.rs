@@ -21,6 +21,7 @@ mod keywords;
 mod moved;
 mod normal;
 mod pattern;
+mod size;
 mod summary;
 mod texts;
 mod unchanged;
@@ -62,7 +63,7 @@ pub struct Difference {
     /// For narrowing: a whole instance that the old schema accepts and the new one refuses (for results, the
     /// other way round).
     pub witness: Option<Value>,
-    /// The certain rule by which it is narrowing, where there is no witness.
+    /// The certain rule by which it is narrowing, where there is no witness; or [`OVER_LIMIT`].
     pub rule: Option<&'static str>,
 }
 
@@ -86,6 +87,8 @@ pub fn compare_output(before: &Value, after: &Value) -> Comparison {
     compare(before, after, true)
 }
 
+/// What [`Difference::rule`] says where two schemas are too large to be compared.
+pub const OVER_LIMIT: &str = "schema-over-limit";
 /// What the rule of emptied schemas is called in [`Difference::rule`].
 const EMPTIED: &str = "schema-emptied";
 
@@ -95,6 +98,9 @@ fn compare(before: &Value, after: &Value, results: bool) -> Comparison {
             acceptance: Acceptance::Equal,
             differences: Vec::new(),
         };
+    }
+    if size::is_over_limit(before, after) {
+        return summary::over_limit(before, after);
     }
     let mut engine = Engine::new(before, after);
     let roots: Vec<(Id, Id)> = readings(before, after)

@@ -11,7 +11,7 @@ use crate::change::{Change, ChangeKind, Direction};
 use crate::definition::Definition;
 use crate::json::{Value, push_token};
 use crate::numeric::is_numeric_churn;
-use crate::schema::{self, Acceptance, Difference};
+use crate::schema::{self, Acceptance, Difference, OVER_LIMIT};
 use crate::surface::{Member, MemberKind};
 
 /// The changes of one definition, both sides present and of one kind, by pointer.
@@ -167,12 +167,14 @@ impl Comparison<'_> {
         if comparison.acceptance == Acceptance::Wider {
             // What was left open in a part is settled for the whole.
             for difference in &mut comparison.differences {
-                if matches!(
-                    difference.kind,
-                    ChangeKind::OutputSchemaChanged
-                        | ChangeKind::SchemaUndecided
-                        | ChangeKind::DeepSchemaUndiffable
-                ) {
+                if difference.rule != Some(OVER_LIMIT)
+                    && matches!(
+                        difference.kind,
+                        ChangeKind::OutputSchemaChanged
+                            | ChangeKind::SchemaUndecided
+                            | ChangeKind::DeepSchemaUndiffable
+                    )
+                {
                     difference.kind = ChangeKind::OutputSchemaNarrowed;
                 }
             }

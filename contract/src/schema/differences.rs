@@ -14,7 +14,7 @@ use super::excerpt::excerpt;
 use super::keywords::{count, decides, kind_of_word};
 use super::normal::{Engine, Id, MAX_DEPTH, below};
 use super::summary::confirmed;
-use super::{Difference, decimal::Decimal, document};
+use super::{Difference, OVER_LIMIT, decimal::Decimal, document};
 use crate::canonical::{self, canonical};
 use crate::change::{ChangeKind, Direction};
 use crate::json::Value;
@@ -162,17 +162,14 @@ impl<'e, 'a> Walk<'e, 'a> {
     ) {
         let known = |one: &Difference| one.kind == kind && one.pointer == pointer;
         if self.found.len() >= MAX_DIFFERENCES {
-            let pointer = "";
-            let kind = ChangeKind::DeepSchemaUndiffable;
-            if !self.found.iter().any(|one| one.kind == kind) {
-                let (before, after) = (None, None);
+            if self.found.len() == MAX_DIFFERENCES {
                 self.found.push(Difference {
-                    kind,
-                    pointer: pointer.into(),
-                    before,
-                    after,
+                    kind: ChangeKind::DeepSchemaUndiffable,
+                    pointer: String::new(),
+                    before: None,
+                    after: None,
                     witness: None,
-                    rule: None,
+                    rule: Some(OVER_LIMIT),
                 });
             }
             return;
@@ -250,11 +247,14 @@ impl<'e, 'a> Walk<'e, 'a> {
         if self.chain.len() >= MAX_DEPTH || !self.engine.steps(1) {
             if before.value != after.value {
                 self.engine.exhausted = true;
-                self.add(
+                // Even where both accept the same, the texts inside were not compared.
+                self.add_with(
                     ChangeKind::DeepSchemaUndiffable,
                     &after.pointer,
                     Some(before.value),
                     Some(after.value),
+                    None,
+                    Some(OVER_LIMIT),
                 );
             }
             return;

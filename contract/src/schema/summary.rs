@@ -4,7 +4,7 @@
 
 use super::excerpt::excerpt;
 use super::normal::{Engine, Id};
-use super::{Acceptance, Comparison, Difference, EMPTIED};
+use super::{Acceptance, Comparison, Difference, EMPTIED, OVER_LIMIT};
 use crate::change::{ChangeKind, Direction};
 use crate::json::Value;
 
@@ -24,6 +24,21 @@ pub(super) fn confirmed(engine: &mut Engine<'_>, roots: &[(Id, Id)], value: &Val
     roots.iter().all(|(before, after)| {
         engine.accepts(*before, value) == Some(true) && engine.accepts(*after, value) == Some(false)
     })
+}
+
+/// What is said of two schemas that differ and are too large to be compared.
+pub(super) fn over_limit(before: &Value, after: &Value) -> Comparison {
+    Comparison {
+        acceptance: Acceptance::Undecidable,
+        differences: vec![Difference {
+            kind: ChangeKind::DeepSchemaUndiffable,
+            pointer: String::new(),
+            before: Some(excerpt(before)),
+            after: Some(excerpt(after)),
+            witness: None,
+            rule: Some(OVER_LIMIT),
+        }],
+    }
 }
 
 /// Makes the list say what the comparison says: each answer has a difference that stands for it.
@@ -47,16 +62,11 @@ pub(super) fn complete(
     if matches!(acceptance, Acceptance::Equal | Acceptance::Wider) {
         // What was left open in a part is settled for the whole.
         for one in found.iter_mut() {
-            let settled = matches!(
-                one.kind,
-                ChangeKind::SchemaUndecided
-                    | ChangeKind::DeepSchemaUndiffable
-                    | ChangeKind::PatternPropertiesChanged
-            );
-            if settled && acceptance == Acceptance::Equal {
-                one.kind = ChangeKind::SchemaRewritten;
-            } else if settled {
-                one.kind = ChangeKind::ConstraintWidened;
+            if is_settled_with_the_whole(one) {
+                one.kind = match acceptance {
+                    Acceptance::Equal => ChangeKind::SchemaRewritten,
+                    _ => ChangeKind::ConstraintWidened,
+                };
             }
         }
     }
@@ -76,6 +86,18 @@ pub(super) fn complete(
         }
         _ => {}
     }
+}
+
+/// Whether this says only that it is open which values a part accepts. What was not looked at stays open, since its texts
+/// may differ too.
+fn is_settled_with_the_whole(difference: &Difference) -> bool {
+    difference.rule != Some(OVER_LIMIT)
+        && matches!(
+            difference.kind,
+            ChangeKind::SchemaUndecided
+                | ChangeKind::DeepSchemaUndiffable
+                | ChangeKind::PatternPropertiesChanged
+        )
 }
 
 /// The same differences for who reads results: what can come back that could not before is what matters.
@@ -100,7 +122,7 @@ pub(super) fn for_results(
                 Direction::Widening | Direction::Narrowing => ChangeKind::OutputSchemaChanged,
                 _ => one.kind,
             };
-            one.rule = None;
+            one.rule = one.rule.filter(|rule| *rule == OVER_LIMIT);
             one.witness = if one.kind == ChangeKind::OutputSchemaChanged {
                 beyond.take()
             } else {
