@@ -12,8 +12,11 @@
 mod accept;
 mod arguments;
 mod atom;
+mod closing;
+mod constraints;
 mod decimal;
 mod differences;
+mod disjoint;
 mod document;
 mod excerpt;
 mod format;
@@ -25,6 +28,7 @@ mod size;
 mod summary;
 mod texts;
 mod unchanged;
+mod unions;
 mod validate;
 mod witness;
 

@@ -65,56 +65,8 @@ impl<'a> Walk<'_, 'a> {
                 continue;
             }
             let one = before.child(&["properties", name], schema);
-            let id = self.id(&one);
             self.chain.push((before_id, Step::Member(name.as_str().into())));
-            let values = if closed.1 {
-                self.engine.samples(id)
-            } else {
-                Vec::new()
-            };
-            if closed.1 && may.narrow {
-                let certain = self
-                    .chain
-                    .iter()
-                    .all(|(_, step)| !matches!(step, Step::Same | Step::Unknown))
-                    && self.roots.len() == 1
-                    && !self.engine.accepts_nothing(id);
-                let rule = certain.then_some("undeclared-argument-refused");
-                self.narrowing(
-                    ChangeKind::RemovedParam,
-                    &one.pointer,
-                    Some(schema),
-                    None,
-                    &values,
-                    rule,
-                );
-            } else if may.narrow {
-                let mut values = Vec::new();
-                for atom in self
-                    .engine
-                    .alternatives(after_id)
-                    .iter()
-                    .filter(|atom| atom.kind == Kind::Object)
-                {
-                    let asked = self.engine.member(&atom.members, name);
-                    values.extend(self.engine.counterexamples(id, asked));
-                }
-                self.narrowing(
-                    ChangeKind::RemovedParam,
-                    &one.pointer,
-                    Some(schema),
-                    None,
-                    &values,
-                    None,
-                );
-            } else {
-                let kind = if may.widen {
-                    ChangeKind::ConstraintWidened
-                } else {
-                    ChangeKind::SchemaRewritten
-                };
-                self.add(kind, &one.pointer, Some(schema), None);
-            }
+            self.removed(&one, name, after_id, closed.1, may);
             self.chain.pop();
         }
         let required = names(after.value);
@@ -141,6 +93,35 @@ impl<'a> Walk<'_, 'a> {
             }
         }
         self.requirements(before, after, may);
+    }
+
+    /// An argument that is no longer declared, in an object that was known by `after`, and whether that is closed.
+    fn removed(&mut self, one: &Place<'a>, name: &str, after: Id, closed: bool, may: May) {
+        let (kind, pointer, schema) = (ChangeKind::RemovedParam, &one.pointer, Some(one.value));
+        let id = self.id(one);
+        if !may.narrow {
+            let kind = if may.widen {
+                ChangeKind::ConstraintWidened
+            } else {
+                ChangeKind::SchemaRewritten
+            };
+            return self.add(kind, pointer, schema, None);
+        }
+        if closed {
+            let values = self.engine.samples(id);
+            let in_place = |(_, step): &(Id, Step)| !matches!(step, Step::Same | Step::Unknown);
+            let certain =
+                self.chain.iter().all(in_place) && self.roots.len() == 1 && !self.engine.accepts_nothing(id);
+            let rule = certain.then_some("undeclared-argument-refused");
+            return self.narrowing(kind, pointer, schema, None, &values, rule);
+        }
+        let mut values = Vec::new();
+        let alternatives = self.engine.alternatives(after);
+        for atom in alternatives.iter().filter(|atom| atom.kind == Kind::Object) {
+            let asked = self.engine.member(&atom.members, name);
+            values.extend(self.engine.counterexamples(id, asked));
+        }
+        self.narrowing(kind, pointer, schema, None, &values, None);
     }
 
     pub(super) fn added(
@@ -210,7 +191,7 @@ impl<'a> Walk<'_, 'a> {
         values
     }
 
-    pub(super) fn requirements(&mut self, before: &Place<'a>, after: &Place<'a>, may: May) {
+    fn requirements(&mut self, before: &Place<'a>, after: &Place<'a>, may: May) {
         let (ours, theirs) = (names(before.value), names(after.value));
         let (old, new) = (
             by_name(before.members("properties")),
