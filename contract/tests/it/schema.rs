@@ -181,6 +181,12 @@ fn strings_are_compared_by_length_format_and_pattern() {
            schema-undecided /properties/a/pattern",
     );
     check_argument(
+        r#"{"type":"string"}"#,
+        r#"{"type":"string","pattern":"^a"}"#,
+        r#"narrower
+           constraint-narrowed /properties/a/pattern {"a":""}"#,
+    );
+    check_argument(
         r#"{"type":"string","pattern":"^[A-Z]+$"}"#,
         r#"{"type":"string","pattern":"^[A-Z_]+$"}"#,
         "wider
@@ -487,6 +493,13 @@ fn arguments_that_are_not_declared_are_no_part_of_a_call() {
         r#"{"type":"object"}"#,
         "narrower
            schema-emptied /properties/a by schema-emptied",
+    );
+    check_argument(
+        r#"{"type":"object","properties":{"x":{"type":"string"}}}"#,
+        r#"{"type":"object","properties":{"y":{"type":"string"}},"required":["y"]}"#,
+        r#"incomparable
+           removed-param /properties/a/properties/x {"a":{"x":""}}
+           added-required-param /properties/a/properties/y {"a":{}}"#,
     );
     check(
         r#"{"type":"object","properties":{"id":{"type":"string","pattern":"(?=a)"},"b":{}},"required":["id"]}"#,
