@@ -6,6 +6,7 @@
 use crate::digest::NoDigest;
 use crate::json::{Text, Value, plain_end, push_token};
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 /// The deepest nesting that has a digest (the value itself is level 0, its members 1), from the lock format.
 pub const MAX_DIGEST_DEPTH: usize = 512;
@@ -18,6 +19,50 @@ const TWO_TO_53: f64 = 9_007_199_254_740_992.0;
 /// The caller has refused flawed documents before: duplicates here would be written twice.
 pub fn canonical(value: &Value, skip_member: Option<&str>) -> Result<String, NoDigest> {
     canonical_at(value, skip_member, 0, 0)
+}
+
+/// Whether RFC 8785 calls two values the same; where it can't carry a part exactly, both must have written that part
+/// alike.
+pub(crate) fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => {
+            let canonical = |sent: &str| {
+                let mut text = String::new();
+                write_number(&mut text, sent).then_some(text)
+            };
+            one == other || canonical(one.text()).is_some_and(|text| canonical(other.text()) == Some(text))
+        }
+        (Value::Array(ones), Value::Array(others)) => {
+            ones.len() == others.len() && ones.iter().zip(others).all(|(one, other)| same(one, other))
+        }
+        (Value::Object(ones), Value::Object(others)) => same_members(ones, others),
+        (one, other) => one == other,
+    }
+}
+
+fn same_members(ones: &[(String, Value)], others: &[(String, Value)]) -> bool {
+    if ones.len() != others.len() {
+        return false;
+    }
+    let pairs = || ones.iter().zip(others);
+    if pairs().all(|((one, _), (other, _))| one == other) {
+        return pairs().all(|((_, one), (_, other))| same(one, other));
+    }
+    // In another order. A name that is there twice makes the order count.
+    let (by_name, by_other_name) = (by_name(ones), by_name(others));
+    by_name.len() == ones.len()
+        && by_other_name.len() == others.len()
+        && by_name
+            .iter()
+            .zip(&by_other_name)
+            .all(|((name, one), (other_name, other))| name == other_name && same(one, other))
+}
+
+fn by_name(members: &[(String, Value)]) -> BTreeMap<&str, &Value> {
+    members
+        .iter()
+        .map(|(name, value)| (name.as_str(), value))
+        .collect()
 }
 
 /// The canonical text of a value that stands at `level`, of about `size` bytes.
@@ -215,4 +260,55 @@ fn utf16_prefix(name: &[u8]) -> u64 {
         *rank = utf16_rank(byte);
     }
     u64::from_be_bytes(prefix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::read;
+
+    #[test]
+    fn values_are_the_same_where_their_canonical_texts_are() {
+        let values = [
+            "1",
+            "1.0",
+            "10e-1",
+            "-0",
+            "0",
+            r#""1""#,
+            "null",
+            "[]",
+            "[1,2]",
+            "[1,2.0]",
+            "[2,1]",
+            "{}",
+            r#"{"a":1,"b":[{}]}"#,
+            r#"{"b":[{}],"a":1.0}"#,
+            r#"{"b":[{}],"a":2}"#,
+            r#"{"b":[{}],"c":1}"#,
+            r#"{"a":1}"#,
+        ]
+        .map(|text| read(text).unwrap().value);
+        for one in &values {
+            for other in &values {
+                let texts = [one, other].map(|value| canonical(value, None).unwrap());
+                assert_eq!(same(one, other), texts[0] == texts[1], "{texts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_no_canonical_text_is_the_same_only_as_written() {
+        let check = |one: &str, other: &str, expected: bool| {
+            let [one, other] = [one, other].map(|text| read(text).unwrap().value);
+            assert_eq!(same(&one, &other), expected, "{one:?} {other:?}");
+        };
+        check("1e400", "1e400", true);
+        check("1e400", "10e399", false);
+        check(r#"{"x":1e400,"y":1}"#, r#"{"y":1.0,"x":1e400}"#, true);
+        check(r#"{"a":1,"a":2}"#, r#"{"a":1.0,"a":2}"#, true);
+        check(r#"{"a":1,"a":2}"#, r#"{"a":2,"a":1}"#, false);
+        check(r#"{"a":1,"a":1,"b":2}"#, r#"{"b":2,"a":1,"a":1}"#, false);
+        check(r#"{"a":1,"a":1}"#, r#"{"a":1,"b":1}"#, false);
+    }
 }

@@ -10,7 +10,7 @@ mod member;
 
 use std::collections::BTreeMap;
 
-use crate::canonical::canonical;
+use crate::canonical::same;
 use crate::change::{Change, ChangeKind, Subject};
 use crate::definition::{Definition, Meta};
 use crate::json::{self, Value};
@@ -283,15 +283,5 @@ fn readable(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         _ => value.to_pretty(),
-    }
-}
-
-fn same(one: &Value, other: &Value) -> bool {
-    if one == other {
-        return true;
-    }
-    match (canonical(one, None), canonical(other, None)) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => false,
     }
 }

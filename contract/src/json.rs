@@ -109,6 +109,9 @@ pub(crate) fn read_keeping_surrogates(text: &str) -> Result<Value, ReadError> {
 /// Appends one reference token to an RFC 6901 pointer.
 pub(crate) fn push_token(pointer: &mut String, token: &str) {
     pointer.push('/');
+    if !token.contains(['~', '/']) {
+        return pointer.push_str(token);
+    }
     for character in token.chars() {
         match character {
             '~' => pointer.push_str("~0"),

@@ -10,17 +10,29 @@
 //! Work, depth and the size of what is given out are bounded, whatever the schemas.
 
 mod accept;
+mod arguments;
+mod atom;
+mod closing;
+mod constraints;
 mod decimal;
 mod differences;
+mod disjoint;
 mod document;
+mod excerpt;
 mod format;
 mod keywords;
+mod moved;
 mod normal;
 mod pattern;
+mod size;
+mod summary;
+mod texts;
+mod unchanged;
+mod unions;
 mod validate;
 mod witness;
 
-use crate::canonical::canonical;
+use crate::canonical::same;
 use crate::change::{ChangeKind, Direction};
 use crate::json::Value;
 use document::Reading;
@@ -55,7 +67,7 @@ pub struct Difference {
     /// For narrowing: a whole instance that the old schema accepts and the new one refuses (for results, the
     /// other way round).
     pub witness: Option<Value>,
-    /// The certain rule by which it is narrowing, where there is no witness.
+    /// The certain rule by which it is narrowing, where there is no witness; or [`OVER_LIMIT`].
     pub rule: Option<&'static str>,
 }
 
@@ -79,25 +91,25 @@ pub fn compare_output(before: &Value, after: &Value) -> Comparison {
     compare(before, after, true)
 }
 
+/// What [`Difference::rule`] says where two schemas are too large to be compared.
+pub const OVER_LIMIT: &str = "schema-over-limit";
 /// What the rule of emptied schemas is called in [`Difference::rule`].
 const EMPTIED: &str = "schema-emptied";
 
 fn compare(before: &Value, after: &Value, results: bool) -> Comparison {
-    if before == after || canonical(before, None).is_ok_and(|text| canonical(after, None) == Ok(text)) {
+    if same(before, after) {
         return Comparison {
             acceptance: Acceptance::Equal,
             differences: Vec::new(),
         };
     }
-    let mut engine = Engine::new();
+    if size::is_over_limit(before, after) {
+        return summary::over_limit(before, after);
+    }
+    let mut engine = Engine::new(before, after);
     let roots: Vec<(Id, Id)> = readings(before, after)
         .into_iter()
-        .map(|reading| {
-            (
-                engine.add_document(before, reading),
-                engine.add_document(after, reading),
-            )
-        })
+        .map(|reading| engine.add_reading(before, after, reading))
         .collect();
     let forward = roots
         .iter()
@@ -108,13 +120,19 @@ fn compare(before: &Value, after: &Value, results: bool) -> Comparison {
         .all(|(before, after)| engine.includes(*after, *before));
     engine.allow_more_steps();
     let mut found = differences::Walk::new(&mut engine, &roots, forward, backward).walk(before, after);
-    engine.allow_more_steps();
-    let whole = differences::witness(&mut engine, &roots);
+    moved::settle(&mut found, before, after);
     let narrowed = |difference: &Difference| {
         difference.kind.direction() == Direction::Narrowing
             && (difference.witness.is_some() || difference.rule.is_some_and(|rule| rule != EMPTIED))
     };
-    let refused = !forward && (whole.is_some() || found.iter().any(narrowed));
+    let shown = found.iter().any(narrowed);
+    engine.allow_more_steps();
+    let whole = if forward || shown {
+        None
+    } else {
+        summary::witness(&mut engine, &roots)
+    };
+    let refused = !forward && (shown || whole.is_some());
     let emptied = found.iter().any(|difference| difference.rule == Some(EMPTIED));
     let acceptance = match (forward, backward) {
         (true, true) => Acceptance::Equal,
@@ -123,16 +141,16 @@ fn compare(before: &Value, after: &Value, results: bool) -> Comparison {
         (false, false) if refused => Acceptance::Incomparable,
         _ => Acceptance::Undecidable,
     };
-    differences::complete(&mut found, acceptance, whole, engine.exhausted, before, after);
+    summary::complete(&mut found, acceptance, whole, engine.exhausted, before, after);
     if results {
         let reversed: Vec<(Id, Id)> = roots.iter().map(|(before, after)| (*after, *before)).collect();
         engine.allow_more_steps();
         let beyond = if backward {
             None
         } else {
-            differences::witness(&mut engine, &reversed)
+            summary::witness(&mut engine, &reversed)
         };
-        return differences::for_results(found, acceptance, forward, backward, beyond);
+        return summary::for_results(found, acceptance, forward, backward, beyond);
     }
     let acceptance = match acceptance {
         Acceptance::Wider | Acceptance::Undecidable if emptied => Acceptance::Narrower,

@@ -3,19 +3,16 @@
 //! Invariant: when the two digests differ some change other than `meta-changed` is given, and what the schema engine
 //! concludes about acceptance is never milder in the changes than in its conclusion.
 
-mod repeated;
-
 use std::collections::BTreeMap;
 
-use super::{meta_text, readable, same, same_meta, sort, subject};
-use crate::canonical::canonical;
+use super::{meta_text, readable, same_meta, sort, subject};
+use crate::canonical::{canonical, same};
 use crate::change::{Change, ChangeKind, Direction};
 use crate::definition::Definition;
 use crate::json::{Value, push_token};
 use crate::numeric::is_numeric_churn;
-use crate::schema::{self, Acceptance, Difference};
+use crate::schema::{self, Acceptance, Difference, OVER_LIMIT};
 use crate::surface::{Member, MemberKind};
-use repeated::Said;
 
 /// The changes of one definition, both sides present and of one kind, by pointer.
 pub fn diff_member(before: &Member, after: &Member) -> Vec<Change> {
@@ -155,54 +152,54 @@ impl Comparison<'_> {
             Acceptance::Narrower | Acceptance::Incomparable => ChangeKind::ConstraintNarrowed,
             Acceptance::Undecidable => ChangeKind::SchemaUndecided,
         };
-        let first = self.changes.len();
-        for difference in comparison.differences {
-            let said = repeated::said_again(&difference, before, after);
-            if said == Said::There {
-                continue;
-            }
-            let kind = match difference.kind {
-                _ if said == Said::Elsewhere => ChangeKind::SchemaRewritten,
-                ChangeKind::DefaultChanged if states_null(&difference) => ChangeKind::DefaultStated,
-                kind => kind,
-            };
-            self.schema_change(kind, "inputSchema", difference);
-        }
-        self.agree_with(whole, "inputSchema", first, before, after);
+        self.schema_changes("inputSchema", whole, comparison.differences, before, after);
     }
 
     /// Results are read, not sent: what allows more of them is what a reader may stumble over.
     fn output_schema(&mut self, before: &Value, after: &Value) {
-        let comparison = schema::compare_output(before, after);
+        let mut comparison = schema::compare_output(before, after);
         let whole = match comparison.acceptance {
             Acceptance::Equal => ChangeKind::SchemaRewritten,
             Acceptance::Wider => ChangeKind::OutputSchemaNarrowed,
             Acceptance::Narrower | Acceptance::Incomparable => ChangeKind::OutputSchemaChanged,
             Acceptance::Undecidable => ChangeKind::SchemaUndecided,
         };
-        let promises_more = matches!(comparison.acceptance, Acceptance::Wider);
-        let first = self.changes.len();
-        for difference in comparison.differences {
-            let said = repeated::said_again(&difference, before, after);
-            if said == Said::There {
-                continue;
-            }
-            let kind = match difference.kind {
-                _ if said == Said::Elsewhere => ChangeKind::SchemaRewritten,
-                ChangeKind::DefaultChanged if states_null(&difference) => ChangeKind::DefaultStated,
-                // What was left open in a part is settled for the whole.
-                ChangeKind::OutputSchemaChanged
-                | ChangeKind::SchemaUndecided
-                | ChangeKind::DeepSchemaUndiffable
-                    if promises_more =>
+        if comparison.acceptance == Acceptance::Wider {
+            // What was left open in a part is settled for the whole.
+            for difference in &mut comparison.differences {
+                if difference.rule != Some(OVER_LIMIT)
+                    && matches!(
+                        difference.kind,
+                        ChangeKind::OutputSchemaChanged
+                            | ChangeKind::SchemaUndecided
+                            | ChangeKind::DeepSchemaUndiffable
+                    )
                 {
-                    ChangeKind::OutputSchemaNarrowed
+                    difference.kind = ChangeKind::OutputSchemaNarrowed;
                 }
+            }
+        }
+        self.schema_changes("outputSchema", whole, comparison.differences, before, after);
+    }
+
+    /// The changes inside one schema, and the one that says what was concluded about it as a whole where none does.
+    fn schema_changes(
+        &mut self,
+        member: &str,
+        whole: ChangeKind,
+        differences: Vec<Difference>,
+        before: &Value,
+        after: &Value,
+    ) {
+        let first = self.changes.len();
+        for difference in differences {
+            let kind = match difference.kind {
+                ChangeKind::DefaultChanged if states_null(&difference) => ChangeKind::DefaultStated,
                 kind => kind,
             };
-            self.schema_change(kind, "outputSchema", difference);
+            self.schema_change(kind, member, difference);
         }
-        self.agree_with(whole, "outputSchema", first, before, after);
+        self.agree_with(whole, member, first, before, after);
     }
 
     fn schema_change(&mut self, kind: ChangeKind, member: &str, difference: Difference) {

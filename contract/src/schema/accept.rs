@@ -8,9 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::normal::{
-    Atom, Bound, EVERYTHING, Engine, Id, Inclusion, Items, Kind, MAX_DEPTH, Members, NOTHING, Node, Rule,
-};
+use super::atom::{Atom, Bound, Items, Kind, Members, Rule};
+use super::normal::{EVERYTHING, Engine, Id, Inclusion, MAX_DEPTH, NOTHING, Node};
 
 /// The most values of a member by which an object is split to find the branch for each.
 const MAX_SPLIT: usize = 24;
@@ -55,7 +54,7 @@ impl Engine<'_> {
     }
 
     /// [`Engine::includes`] for a part of the value: a member, an item, a name.
-    pub(super) fn part_includes(&mut self, smaller: Id, larger: Id) -> bool {
+    fn part_includes(&mut self, smaller: Id, larger: Id) -> bool {
         self.within += 1;
         let proved = self.includes(smaller, larger);
         self.within -= 1;
@@ -68,11 +67,14 @@ impl Engine<'_> {
             return false;
         }
         if let Some(values) = &atom.values {
-            return values.iter().all(|constant| {
+            let one_by_one = values.iter().all(|constant| {
                 self.steps(1)
                     && (self.accepts(larger, &constant.value) == Some(true)
                         || self.accepts(smaller, &constant.value) == Some(false))
             });
+            if one_by_one {
+                return true;
+            }
         }
         let alternatives = self.alternatives(larger);
         let mut of_kind = alternatives.iter().filter(|other| other.kind == atom.kind);
@@ -129,10 +131,17 @@ impl Engine<'_> {
         false
     }
 
-    /// Whether `other` admits every value of `atom` (both of one kind, `atom` without known values).
+    /// Whether `other` admits every value of `atom`, both of one kind.
     fn fits(&mut self, atom: &Atom, other: &Atom, smaller: Id) -> bool {
-        if other.values.is_some() || !self.steps(1) {
+        if !self.steps(1) {
             return false;
+        }
+        if let Some(theirs) = &other.values {
+            let Some(ours) = &atom.values else { return false };
+            let texts: BTreeSet<&str> = theirs.iter().map(|constant| &*constant.text).collect();
+            if !self.steps(texts.len()) || !ours.iter().all(|constant| texts.contains(&*constant.text)) {
+                return false;
+            }
         }
         let plain = match atom.kind {
             Kind::Null | Kind::Boolean => true,
@@ -203,7 +212,7 @@ impl Engine<'_> {
     }
 
     /// The most items that an array of this atom can have.
-    pub(super) fn most_items(&mut self, atom: &Atom) -> Option<u64> {
+    fn most_items(&mut self, atom: &Atom) -> Option<u64> {
         let stated = atom
             .items
             .iter()
@@ -251,11 +260,11 @@ impl Engine<'_> {
         };
         for name in &names {
             let member = self.member(&atom.members, name);
-            if self.accepts_nothing(member) {
-                continue;
-            }
             // Whether a name matches a pattern is not known: both must hold.
             let asked = members.named.get(name).copied().unwrap_or(members.others);
+            if (member == asked && members.by_pattern.is_empty()) || self.accepts_nothing(member) {
+                continue;
+            }
             if !self.part_includes(member, asked) {
                 return false;
             }
@@ -473,100 +482,6 @@ impl Engine<'_> {
                     || self.never_there(atom, name))
         })
     }
-
-    /// Whether the node provably accepts no value.
-    pub(super) fn accepts_nothing(&mut self, id: Id) -> bool {
-        match self.nodes[id] {
-            Node::Nothing => true,
-            Node::Everything | Node::Exactly(_) => false,
-            _ => {
-                if self.depth >= MAX_DEPTH || !self.steps(1) {
-                    return false;
-                }
-                self.depth += 1;
-                let atoms = self.alternatives(id);
-                let empty = atoms.iter().all(|atom| self.is_empty(atom));
-                self.depth -= 1;
-                empty
-            }
-        }
-    }
-
-    /// Whether no value can be of this atom, as far as its own constraints show.
-    fn is_empty(&mut self, atom: &Atom) -> bool {
-        if atom.kind != Kind::Object || self.depth + 1 >= MAX_DEPTH {
-            return false;
-        }
-        atom.required.iter().any(|name| {
-            let member = self.member(&atom.members, name);
-            member == NOTHING || (self.steps(1) && self.alternatives(member).is_empty())
-        })
-    }
-
-    /// Whether two nodes provably share no value.
-    pub(super) fn disjoint(&mut self, one: Id, other: Id) -> bool {
-        if !self.steps(1) || self.depth + 2 >= MAX_DEPTH {
-            return false;
-        }
-        self.depth += 1;
-        let (ones, others) = (self.alternatives(one), self.alternatives(other));
-        let disjoint = ones.iter().all(|left| {
-            others.iter().all(|right| {
-                left.kind != right.kind
-                    || self.atoms_disjoint(left, right)
-                    || self.values_refused(left, other)
-                    || self.values_refused(right, one)
-            })
-        });
-        self.depth -= 1;
-        disjoint
-    }
-
-    fn values_refused(&mut self, atom: &Atom, node: Id) -> bool {
-        let Some(values) = &atom.values else { return false };
-        values
-            .iter()
-            .all(|constant| self.steps(1) && self.accepts(node, &constant.value) == Some(false))
-    }
-
-    fn atoms_disjoint(&mut self, left: &Atom, right: &Atom) -> bool {
-        if left.kind != right.kind {
-            return true;
-        }
-        if !self.steps(1) {
-            return false;
-        }
-        if let (Some(ours), Some(theirs)) = (&left.values, &right.values) {
-            return self.steps(ours.len() * theirs.len())
-                && !ours
-                    .iter()
-                    .any(|one| theirs.iter().any(|other| one.text == other.text));
-        }
-        let apart = match left.kind {
-            Kind::Number => {
-                below(left.maximum.as_ref(), right.minimum.as_ref())
-                    || below(right.maximum.as_ref(), left.minimum.as_ref())
-            }
-            Kind::String => {
-                crossed(left.max_length, right.min_length) || crossed(right.max_length, left.min_length)
-            }
-            Kind::Array => {
-                crossed(left.max_items, right.min_items) || crossed(right.max_items, left.min_items)
-            }
-            _ => false,
-        };
-        if apart || left.kind != Kind::Object {
-            return apart;
-        }
-        let required: BTreeSet<Rc<str>> = left.required.union(&right.required).cloned().collect();
-        required.iter().any(|name| {
-            let (one, other) = (
-                self.member(&left.members, name),
-                self.member(&right.members, name),
-            );
-            one == NOTHING || other == NOTHING || self.disjoint(one, other)
-        })
-    }
 }
 
 /// The most members that an object of this atom can have.
@@ -607,19 +522,6 @@ fn reaches(bound: Option<&Bound>, asked: Option<&Bound>, from_below: bool) -> bo
     let order = bound.at.cmp(&asked.at);
     let order = if from_below { order } else { order.reverse() };
     order.then(bound.exclusive.cmp(&asked.exclusive)).is_ge()
-}
-
-fn below(high: Option<&Bound>, low: Option<&Bound>) -> bool {
-    match (high, low) {
-        (Some(high), Some(low)) => {
-            high.at < low.at || (high.at == low.at && (high.exclusive || low.exclusive))
-        }
-        _ => false,
-    }
-}
-
-fn crossed(most: Option<u64>, least: u64) -> bool {
-    most.is_some_and(|most| most < least)
 }
 
 fn within(most: Option<u64>, asked: Option<u64>) -> bool {

@@ -29,9 +29,10 @@ pub(super) struct Document<'a> {
     pub(super) reading: Reading,
 }
 
-impl<'a> Document<'a> {
-    pub(super) fn new(root: &'a Value, reading: Reading) -> Document<'a> {
-        let dialect = match root.get("$schema").and_then(Value::as_str) {
+impl Dialect {
+    /// The dialect that a whole schema names.
+    pub(super) fn of(root: &Value) -> Dialect {
+        match root.get("$schema").and_then(Value::as_str) {
             Some(name)
                 if ["draft-04", "draft-06", "draft-07"]
                     .iter()
@@ -41,12 +42,22 @@ impl<'a> Document<'a> {
             }
             Some(name) if name.contains("2019-09") => Dialect::Draft2019,
             _ => Dialect::Draft2020,
-        };
+        }
+    }
+}
+
+impl<'a> Document<'a> {
+    pub(super) fn new(root: &'a Value, reading: Reading) -> Document<'a> {
         Document {
             root,
-            dialect,
+            dialect: Dialect::of(root),
             reading,
         }
+    }
+
+    /// Whether this is the whole schema, not one inside it.
+    pub(super) fn is_root(&self, schema: &Value) -> bool {
+        std::ptr::eq(schema, self.root)
     }
 
     /// What a local reference (`#`, `#/…`) names, with its pointer.

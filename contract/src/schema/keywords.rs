@@ -6,25 +6,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use super::atom::{Bound, Constant, Items, Kind, Members, Read, Rule};
 use super::decimal::Decimal;
 use super::document::Dialect;
 use super::format;
-use super::normal::{
-    Bound, Constant, EVERYTHING, Engine, Id, Items, Kind, Members, NOTHING, Read, Rule, below,
-};
+use super::normal::{EVERYTHING, Engine, Id, NOTHING};
 use crate::json::Value;
 
 /// Patterns that every string matches.
 pub(super) const EMPTY_PATTERNS: [&str; 6] = ["", "^", "$", ".*", "^.*", ".*$"];
 
 /// Reads what `value` says.
-pub(super) fn read<'a>(
-    engine: &mut Engine<'a>,
-    value: &'a Value,
-    document: usize,
-    pointer: &str,
-    part: bool,
-) -> Read {
+pub(super) fn read<'a>(engine: &mut Engine<'a>, value: &'a Value, document: usize, part: bool) -> Read {
     let Value::Object(words) = value else {
         return Read::new();
     };
@@ -38,7 +31,6 @@ pub(super) fn read<'a>(
         engine,
         value,
         document,
-        pointer,
         dialect,
         parts,
         branches,
@@ -91,7 +83,6 @@ struct Reader<'e, 'a> {
     engine: &'e mut Engine<'a>,
     value: &'a Value,
     document: usize,
-    pointer: &'e str,
     dialect: Dialect,
     parts: bool,
     branches: bool,
@@ -117,7 +108,7 @@ impl<'a> Reader<'_, 'a> {
                     exclusive: word == "exclusiveMinimum",
                 };
                 let other = self.read.all.minimum.take();
-                self.read.all.minimum = super::normal::tighter(other.as_ref(), Some(&bound), true);
+                self.read.all.minimum = super::atom::tighter(other.as_ref(), Some(&bound), true);
             }
             "maximum" | "exclusiveMaximum" => {
                 let bound = Bound {
@@ -125,7 +116,7 @@ impl<'a> Reader<'_, 'a> {
                     exclusive: word == "exclusiveMaximum",
                 };
                 let other = self.read.all.maximum.take();
-                self.read.all.maximum = super::normal::tighter(other.as_ref(), Some(&bound), false);
+                self.read.all.maximum = super::atom::tighter(other.as_ref(), Some(&bound), false);
             }
             "multipleOf" => self.read.all.multiples.push(decimal(said).filter(is_positive)?),
             "minLength" => self.read.all.min_length = count(said)?,
@@ -170,7 +161,7 @@ impl<'a> Reader<'_, 'a> {
             // Every name is a string.
             "propertyNames" if is_any_string(said) => {}
             "propertyNames" => {
-                let id = self.child(&["propertyNames"], said, false)?;
+                let id = self.child(said, false)?;
                 self.read.by_kind.push((Kind::Object, Rule::Names(id)));
             }
             "properties" | "patternProperties" => {
@@ -188,31 +179,32 @@ impl<'a> Reader<'_, 'a> {
             "dependentRequired" | "dependentSchemas" | "dependencies" => self.dependencies(word, said)?,
             // Where the object is read as closed, everything is evaluated already.
             "unevaluatedProperties" if self.closed.is_some() => {}
-            "unevaluatedProperties" => self.unevaluated_is_simple("").then_some(())?,
-            "unevaluatedItems" => self.unevaluated_is_simple("contains").then_some(())?,
+            "unevaluatedProperties" => unevaluated_is_simple(self.value, self.dialect, "").then_some(())?,
+            "unevaluatedItems" => unevaluated_is_simple(self.value, self.dialect, "contains").then_some(())?,
             "$ref" => {
+                said.as_str()?;
                 let id = self.engine.reference(said, self.value, self.document, self.parts);
                 self.read.within.push(id);
             }
             "$recursiveRef" | "$dynamicRef" => return None,
             "allOf" => {
-                let ids = self.list("allOf", said, self.parts)?;
+                let ids = self.list(said, self.parts)?;
                 self.read.within.extend(ids);
             }
             "anyOf" => {
-                let ids = self.list("anyOf", said, self.branches)?;
+                let ids = self.list(said, self.branches)?;
                 let any = self.engine.any(ids);
                 self.read.within.push(any);
             }
             "oneOf" => {
-                let ids = self.list("oneOf", said, self.branches)?;
+                let ids = self.list(said, self.branches)?;
                 match ids[..] {
                     [only] => self.read.within.push(only),
                     _ => self.read.one_of.push(ids),
                 }
             }
             "not" => {
-                let id = self.child(&["not"], said, self.parts)?;
+                let id = self.child(said, self.parts)?;
                 match id {
                     NOTHING => {}
                     EVERYTHING => self.read.kinds.clear(),
@@ -225,22 +217,17 @@ impl<'a> Reader<'_, 'a> {
         Some(())
     }
 
-    fn child(&mut self, tokens: &[&str], said: &'a Value, part: bool) -> Option<Id> {
+    fn child(&mut self, said: &'a Value, part: bool) -> Option<Id> {
         matches!(said, Value::Object(_) | Value::Bool(_)).then_some(())?;
-        Some(
-            self.engine
-                .schema(said, self.document, &below(self.pointer, tokens), part),
-        )
+        Some(self.engine.schema(said, self.document, part))
     }
 
-    fn list(&mut self, word: &str, said: &'a Value, part: bool) -> Option<Vec<Id>> {
+    fn list(&mut self, said: &'a Value, part: bool) -> Option<Vec<Id>> {
         let Value::Array(schemas) = said else { return None };
         if schemas.is_empty() || !self.engine.steps(schemas.len()) {
             return None;
         }
-        let child =
-            |(index, schema): (usize, &'a Value)| self.child(&[word, &index.to_string()], schema, part);
-        schemas.iter().enumerate().map(child).collect()
+        schemas.iter().map(|schema| self.child(schema, part)).collect()
     }
 
     fn types(&mut self, said: &Value) -> Option<()> {
@@ -286,7 +273,7 @@ impl<'a> Reader<'_, 'a> {
             Some(most) => Some(most?),
             None => None,
         };
-        let item = self.child(&["contains"], said, false)?;
+        let item = self.child(said, false)?;
         self.read
             .by_kind
             .push((Kind::Array, Rule::Contains { item, least, most }));
@@ -315,27 +302,21 @@ impl<'a> Reader<'_, 'a> {
             _ => None,
         };
         let mut ids = Vec::new();
-        for (index, schema) in tuple.into_iter().flatten().enumerate() {
+        for schema in tuple.into_iter().flatten() {
             if !self.engine.steps(1) {
                 return;
             }
-            let id = self.child(&[first, &index.to_string()], schema, false);
+            let id = self.child(schema, false);
             ids.push(id.unwrap_or(EVERYTHING));
         }
         let rest = match (self.dialect, tuple) {
             (Dialect::Draft7 | Dialect::Draft2019, None) => "items",
             _ => rest,
         };
-        let mut others = self
-            .value
-            .get(rest)
-            .and_then(|schema| self.child(&[rest], schema, false));
-        if others.is_none() && self.unevaluated_is_simple("contains") {
+        let mut others = self.value.get(rest).and_then(|schema| self.child(schema, false));
+        if others.is_none() && unevaluated_is_simple(self.value, self.dialect, "contains") {
             let name = "unevaluatedItems";
-            others = self
-                .value
-                .get(name)
-                .and_then(|schema| self.child(&[name], schema, false));
+            others = self.value.get(name).and_then(|schema| self.child(schema, false));
         }
         if ids.is_empty() && others.is_none() {
             return;
@@ -354,7 +335,7 @@ impl<'a> Reader<'_, 'a> {
                 if !self.engine.steps(1) {
                     return self.unread("properties");
                 }
-                match self.child(&["properties", name], schema, false) {
+                match self.child(schema, false) {
                     Some(id) => named.insert(name.as_str().into(), id),
                     None => return self.unread("properties"),
                 };
@@ -366,7 +347,7 @@ impl<'a> Reader<'_, 'a> {
                 if !self.engine.steps(1) {
                     return self.unread("patternProperties");
                 }
-                match self.child(&["patternProperties", pattern], schema, false) {
+                match self.child(schema, false) {
                     Some(id) => by_pattern.push((Rc::from(pattern.as_str()), id)),
                     None => return self.unread("patternProperties"),
                 }
@@ -379,12 +360,10 @@ impl<'a> Reader<'_, 'a> {
             }
             others = NOTHING;
         } else if let Some(schema) = self.value.get("additionalProperties") {
-            others = self
-                .child(&["additionalProperties"], schema, false)
-                .unwrap_or(EVERYTHING);
-        } else if self.unevaluated_is_simple("") {
+            others = self.child(schema, false).unwrap_or(EVERYTHING);
+        } else if unevaluated_is_simple(self.value, self.dialect, "") {
             let schema = self.value.get("unevaluatedProperties");
-            let id = schema.and_then(|schema| self.child(&["unevaluatedProperties"], schema, false));
+            let id = schema.and_then(|schema| self.child(schema, false));
             others = id.unwrap_or(EVERYTHING);
         }
         if named.is_empty() && by_pattern.is_empty() && others == EVERYTHING {
@@ -418,7 +397,7 @@ impl<'a> Reader<'_, 'a> {
                 _ if word == "dependentRequired" => return None,
                 _ => Rule::Implies {
                     member: member.as_str().into(),
-                    schema: self.child(&[word, member], asked, self.parts)?,
+                    schema: self.child(asked, self.parts)?,
                 },
             };
             self.read.by_kind.push((Kind::Object, rule));
@@ -426,32 +405,10 @@ impl<'a> Reader<'_, 'a> {
         Some(())
     }
 
-    /// Whether nothing stands beside an `unevaluated…` keyword that could have evaluated more than the plain
-    /// keywords do.
-    fn unevaluated_is_simple(&self, beside: &str) -> bool {
-        let applicators = [
-            "$ref",
-            "$dynamicRef",
-            "$recursiveRef",
-            "allOf",
-            "anyOf",
-            "oneOf",
-            "not",
-            "if",
-            "then",
-            "else",
-            "dependentSchemas",
-            "dependencies",
-        ];
-        self.dialect != Dialect::Draft7
-            && !applicators.iter().any(|word| self.value.get(word).is_some())
-            && (beside.is_empty() || self.value.get(beside).is_none())
-    }
-
     fn condition(&mut self, said: &'a Value) -> Option<()> {
-        let condition = self.child(&["if"], said, self.parts)?;
+        let condition = self.child(said, self.parts)?;
         let mut branch = |word: &str| match self.value.get(word) {
-            Some(schema) => self.child(&[word], schema, self.parts),
+            Some(schema) => self.child(schema, self.parts),
             None => Some(EVERYTHING),
         };
         let (then, otherwise) = (branch("then")?, branch("else")?);
@@ -464,6 +421,28 @@ impl<'a> Reader<'_, 'a> {
         }
         Some(())
     }
+}
+
+/// Whether nothing stands beside an `unevaluated…` keyword that could have evaluated more than the plain keywords
+/// do; `beside` is one more that does.
+pub(super) fn unevaluated_is_simple(schema: &Value, dialect: Dialect, beside: &str) -> bool {
+    const APPLICATORS: [&str; 12] = [
+        "$ref",
+        "$dynamicRef",
+        "$recursiveRef",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "not",
+        "if",
+        "then",
+        "else",
+        "dependentSchemas",
+        "dependencies",
+    ];
+    dialect != Dialect::Draft7
+        && !APPLICATORS.iter().any(|word| schema.get(word).is_some())
+        && (beside.is_empty() || schema.get(beside).is_none())
 }
 
 /// A `multipleOf` must be above zero.

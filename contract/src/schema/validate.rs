@@ -9,11 +9,12 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use super::atom::{Kind, is_whole};
 use super::decimal::Decimal;
 use super::document::Dialect;
 use super::format;
-use super::keywords::{EMPTY_PATTERNS, count, kind_of_word};
-use super::normal::{EVERYTHING, Engine, Id, Kind, MAX_DEPTH, NOTHING, Node, below, is_whole};
+use super::keywords::{EMPTY_PATTERNS, count, kind_of_word, unevaluated_is_simple};
+use super::normal::{EVERYTHING, Engine, Id, MAX_DEPTH, NOTHING, Node};
 use crate::canonical::canonical;
 use crate::json::Value;
 
@@ -81,7 +82,7 @@ impl<'a> Engine<'a> {
         let verdict = match self.nodes[id].clone() {
             Node::Everything => Some(true),
             Node::Nothing => Some(false),
-            Node::Exactly(constant) => Some(canonical(value, None).ok()? == *constant.text),
+            Node::Exactly(constant) => canonical(value, None).ok().map(|text| text == *constant.text),
             Node::All(ids) => self.each(ids, value),
             Node::Any(ids) => {
                 let mut tally = Tally::default();
@@ -96,12 +97,10 @@ impl<'a> Engine<'a> {
             Node::Schema {
                 value: schema,
                 document,
-                pointer,
                 part,
             } => Evaluation {
                 schema,
                 document,
-                pointer,
                 part,
                 value,
             }
@@ -128,7 +127,6 @@ impl<'a> Engine<'a> {
 struct Evaluation<'a, 'v> {
     schema: &'a Value,
     document: usize,
-    pointer: Rc<str>,
     part: bool,
     value: &'v Value,
 }
@@ -145,7 +143,7 @@ impl<'a> Evaluation<'a, '_> {
             let target = engine.reference(reference, self.schema, self.document, self.part);
             return engine.accepts(target, self.value);
         }
-        if self.schema.get("$id").is_some() && !self.pointer.is_empty() {
+        if self.schema.get("$id").is_some() && !engine.documents[self.document].is_root(self.schema) {
             return None;
         }
         if !engine.steps(words.len()) {
@@ -259,7 +257,7 @@ impl<'a> Evaluation<'a, '_> {
             ("minProperties", Value::Object(members)) => Some(members.len() as u64 >= count(said)?),
             ("maxProperties", Value::Object(members)) => Some(members.len() as u64 <= count(said)?),
             ("propertyNames", Value::Object(members)) => {
-                let id = self.child(engine, &["propertyNames"], said, false)?;
+                let id = self.child(engine, said, false)?;
                 let mut verdict = Some(true);
                 for (name, _) in members {
                     verdict = and(verdict, engine.accepts(id, &Value::String(name.clone())));
@@ -278,10 +276,15 @@ impl<'a> Evaluation<'a, '_> {
             ("unevaluatedProperties", Value::Object(members)) => {
                 let nothing_left = members.is_empty() || *said == Value::Bool(true);
                 let closed = engine.closing(self.schema, self.document, self.part).is_some();
-                if nothing_left || closed { Some(true) } else { None }
+                if nothing_left || closed || unevaluated_is_simple(self.schema, dialect, "") {
+                    Some(true)
+                } else {
+                    None
+                }
             }
             ("unevaluatedItems", Value::Array(items)) => {
-                if items.is_empty() || *said == Value::Bool(true) {
+                let nothing_left = items.is_empty() || *said == Value::Bool(true);
+                if nothing_left || unevaluated_is_simple(self.schema, dialect, "contains") {
                     Some(true)
                 } else {
                     None
@@ -296,15 +299,15 @@ impl<'a> Evaluation<'a, '_> {
             ("allOf" | "anyOf" | "oneOf", _) => self.combined(engine, word, said),
             ("not", value) => {
                 let part = self.parts(engine);
-                let id = self.child(engine, &["not"], said, part)?;
+                let id = self.child(engine, said, part)?;
                 engine.accepts(id, value).map(|accepted| !accepted)
             }
             ("if", value) => {
                 let part = self.parts(engine);
-                let condition = self.child(engine, &["if"], said, part)?;
+                let condition = self.child(engine, said, part)?;
                 let mut branch = |word: &str| match self.schema.get(word) {
                     Some(schema) => {
-                        let id = self.child(engine, &[word], schema, part)?;
+                        let id = self.child(engine, schema, part)?;
                         engine.accepts(id, value)
                     }
                     None => Some(true),
@@ -321,9 +324,9 @@ impl<'a> Evaluation<'a, '_> {
         }
     }
 
-    fn child(&self, engine: &mut Engine<'a>, tokens: &[&str], said: &'a Value, part: bool) -> Option<Id> {
+    fn child(&self, engine: &mut Engine<'a>, said: &'a Value, part: bool) -> Option<Id> {
         matches!(said, Value::Object(_) | Value::Bool(_)).then_some(())?;
-        Some(engine.schema(said, self.document, &below(&self.pointer, tokens), part))
+        Some(engine.schema(said, self.document, part))
     }
 
     /// Whether the schemas that speak of the same value are closed with this one.
@@ -362,7 +365,7 @@ impl<'a> Evaluation<'a, '_> {
     fn contains(&self, engine: &mut Engine<'a>, modern: bool, said: &'a Value, items: &[Value]) -> Verdict {
         let bound = |word: &str| self.schema.get(word).filter(|_| modern).map(count);
         let least = bound("minContains").unwrap_or(Some(1))?;
-        let id = self.child(engine, &["contains"], said, false)?;
+        let id = self.child(engine, said, false)?;
         let mut tally = Tally::default();
         for item in items {
             tally.add(engine.accepts(id, item));
@@ -387,6 +390,7 @@ impl<'a> Evaluation<'a, '_> {
         let part = self.parts(engine);
         let mut verdict = Some(true);
         for (member, asked) in dependencies {
+            engine.steps(1 + members.len() / 8).then_some(())?;
             if !has(members, member) {
                 continue;
             }
@@ -396,7 +400,7 @@ impl<'a> Evaluation<'a, '_> {
                     .map(|name| name.as_str().map(|name| has(members, name)))),
                 _ if word == "dependentRequired" => None,
                 _ => {
-                    let id = self.child(engine, &[word, member], asked, part)?;
+                    let id = self.child(engine, asked, part)?;
                     engine.accepts(id, self.value)
                 }
             };
@@ -414,8 +418,8 @@ impl<'a> Evaluation<'a, '_> {
         let part = self.parts(engine) && (word == "allOf" || self.part || beside);
         let mut tally = Tally::default();
         let mut refused = false;
-        for (index, schema) in schemas.iter().enumerate() {
-            let id = self.child(engine, &[word, &index.to_string()], schema, part)?;
+        for schema in schemas {
+            let id = self.child(engine, schema, part)?;
             let verdict = engine.accepts(id, self.value);
             refused |= verdict == Some(false);
             tally.add(verdict);
@@ -441,8 +445,16 @@ impl<'a> Evaluation<'a, '_> {
         let (properties, patterns) = (own("properties")?, own("patternProperties")?);
         let others = match self.schema.get("additionalProperties") {
             _ if closed.is_some() => NOTHING,
-            Some(schema) => self.child(engine, &["additionalProperties"], schema, false)?,
-            None => EVERYTHING,
+            Some(schema) => self.child(engine, schema, false)?,
+            None => {
+                let dialect = engine.documents[self.document].dialect;
+                let word = "unevaluatedProperties";
+                let simple = unevaluated_is_simple(self.schema, dialect, "");
+                match self.schema.get(word).filter(|_| simple) {
+                    Some(schema) => self.child(engine, schema, false)?,
+                    None => EVERYTHING,
+                }
+            }
         };
         let stated = match properties {
             Some(Value::Object(stated)) => stated.as_slice(),
@@ -458,7 +470,7 @@ impl<'a> Evaluation<'a, '_> {
             let schema = stated.get(name.as_str()).copied();
             let own = match schema {
                 Some(schema) => {
-                    let id = self.child(engine, &["properties", name], schema, false)?;
+                    let id = self.child(engine, schema, false)?;
                     engine.accepts(id, member)
                 }
                 None if closed.as_ref().is_some_and(|names| names.contains(name.as_str())) => Some(true),
@@ -488,8 +500,8 @@ impl<'a> Evaluation<'a, '_> {
             return own;
         };
         let (mut all_accept, mut all_refuse) = (true, true);
-        for (pattern, schema) in patterns {
-            let id = self.child(engine, &["patternProperties", pattern], schema, false)?;
+        for (_, schema) in patterns {
+            let id = self.child(engine, schema, false)?;
             let verdict = engine.accepts(id, member);
             all_accept &= verdict == Some(true);
             all_refuse &= verdict == Some(false);
@@ -519,13 +531,20 @@ impl<'a> Evaluation<'a, '_> {
             "items"
         };
         let rest = match self.schema.get(rest_word) {
-            Some(schema) => self.child(engine, &[rest_word], schema, false)?,
-            None => EVERYTHING,
+            Some(schema) => self.child(engine, schema, false)?,
+            None => {
+                let word = "unevaluatedItems";
+                let simple = unevaluated_is_simple(self.schema, dialect, "contains");
+                match self.schema.get(word).filter(|_| simple) {
+                    Some(schema) => self.child(engine, schema, false)?,
+                    None => EVERYTHING,
+                }
+            }
         };
         let mut verdict = Some(true);
         for (index, item) in items.iter().enumerate() {
             let id = match tuple.get(index) {
-                Some(schema) => self.child(engine, &[tuple_word, &index.to_string()], schema, false)?,
+                Some(schema) => self.child(engine, schema, false)?,
                 None => rest,
             };
             verdict = and(verdict, engine.accepts(id, item));

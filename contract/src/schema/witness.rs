@@ -10,8 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::accept::most_members;
+use super::atom::{Atom, Kind, Rule};
 use super::format;
-use super::normal::{Atom, EVERYTHING, Engine, Id, Kind, MAX_DEPTH, NOTHING, Rule};
+use super::normal::{EVERYTHING, Engine, Id, MAX_DEPTH, NOTHING};
 use crate::canonical::canonical;
 use crate::json::{Value, read};
 
@@ -109,13 +110,38 @@ impl Engine<'_> {
         if let Some(values) = &atom.values {
             return values.iter().map(|constant| (*constant.value).clone()).collect();
         }
-        match atom.kind {
+        let mut candidates = match atom.kind {
             Kind::Null | Kind::Boolean => Vec::new(),
             Kind::Number => numbers(atom, against),
             Kind::String => self.strings(atom, against),
             Kind::Array => self.arrays(atom, against),
             Kind::Object => self.objects(atom, against),
+        };
+        for rule in against.iter().flat_map(|other| &other.rules) {
+            candidates.extend(self.around(rule).iter().map(|value| (**value).clone()));
         }
+        candidates.retain(|candidate| Kind::of(candidate) == atom.kind);
+        candidates
+    }
+
+    /// Values on either side of what a rule asks for.
+    fn around(&mut self, rule: &Rule) -> Vec<Rc<Value>> {
+        let ids: Vec<Id> = match rule {
+            Rule::Within(id) | Rule::Not(id) | Rule::Implies { schema: id, .. } => vec![*id],
+            Rule::One(ids) => ids.iter().copied().take(MAX_ATOMS).collect(),
+            Rule::If {
+                condition,
+                then,
+                otherwise,
+            } => vec![*condition, *then, *otherwise],
+            _ => Vec::new(),
+        };
+        let mut values = Vec::new();
+        for id in ids {
+            values.extend(self.samples(id));
+            values.extend(self.counterexamples(EVERYTHING, id));
+        }
+        values
     }
 
     fn strings(&mut self, atom: &Atom, against: &[Atom]) -> Vec<Value> {
@@ -385,6 +411,9 @@ impl Engine<'_> {
                 let value = self.samples(member).first()?.clone();
                 members.insert(name.to_string(), (*value).clone());
             }
+        }
+        if members.len() as u64 >= atom.min_members {
+            return Some(Value::Object(members.into_iter().collect()));
         }
         let stated = atom
             .members

@@ -3,7 +3,7 @@
 //! The captures are shared data and not part of the project; without them this test does nothing.
 
 use crate::shared::shared;
-use mcpindex_contract::json::read;
+use mcpindex_contract::json::{Value, read};
 use mcpindex_contract::schema::{Acceptance, Comparison, compare_input, compare_output};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -129,4 +129,46 @@ fn few_schemas_of_captured_servers_are_undecidable() {
     )
     .unwrap();
     assert!(differing > 100 && share <= 2.0, "{share}");
+}
+
+/// The calls that the labels of real drifts found by trying: one that only the old schema takes, and one that only
+/// the new one does. (Arguments that neither declares are no part of a call.)
+#[test]
+fn calls_found_by_trying_contradict_no_claim_about_real_drifts() {
+    let Some(shared) = shared() else { return };
+    let drifts = std::fs::read_to_string(shared.join("vectors/real-drifts.jsonl")).unwrap();
+    let mut compared = 0;
+    for line in drifts.lines() {
+        let drift = read(line).unwrap().value;
+        let schema = |side: &str| drift.get(side)?.get("inputSchema").cloned();
+        let (Some(before), Some(after)) = (schema("before"), schema("after")) else {
+            continue;
+        };
+        if before.get("properties").is_none() {
+            // The labels take a schema that declares nothing as one of no arguments.
+            continue;
+        }
+        // A call that one schema takes and the other refuses, if it is made of arguments that the one declares.
+        let found = |which: &str, takes: &Value| {
+            let call = drift.get("counterexample")?.get(which)?;
+            let Value::Object(arguments) = call else {
+                return None;
+            };
+            let declared = |name: &str| takes.get("properties").is_some_and(|all| all.get(name).is_some());
+            let made_of_declared = arguments.iter().all(|(name, _)| declared(name));
+            made_of_declared.then(|| call.to_pretty())
+        };
+        let lost = found("old_valid_new_invalid", &before);
+        let gained = found("new_valid_old_invalid", &after);
+        let comparison = compare_input(&before, &after);
+        let id = drift.get("id").and_then(Value::as_str).unwrap_or_default();
+        compared += 1;
+        match comparison.acceptance {
+            Acceptance::Equal => assert_eq!((lost, gained), (None, None), "{id}"),
+            Acceptance::Wider => assert_eq!(lost, None, "{id}"),
+            Acceptance::Narrower => assert_eq!(gained, None, "{id}"),
+            Acceptance::Incomparable | Acceptance::Undecidable => {}
+        }
+    }
+    assert!(compared > 300, "{compared}");
 }

@@ -1,7 +1,12 @@
 //! Schemas made to hurt: every comparison ends, within a small stack and a bounded number of steps.
 
+use mcpindex_contract::change::{Change, ChangeKind, Direction};
+use mcpindex_contract::diff::diff_member;
 use mcpindex_contract::json::{Value, read};
-use mcpindex_contract::schema::{Acceptance, Comparison, compare_input, compare_output};
+use mcpindex_contract::schema::{
+    Acceptance, Comparison, Difference, OVER_LIMIT, compare_input, compare_output,
+};
+use mcpindex_contract::surface::{Member, MemberKind};
 use std::fmt::Write as _;
 
 fn schema(text: &str) -> Value {
@@ -67,7 +72,7 @@ fn nesting_past_the_bound_is_undecidable_and_named() {
         (r#"{"const":"#, "}"),
         (r#"{"default":["#, "]}"),
     ] {
-        for levels in [20, 70, 300, 600] {
+        for levels in [20, 70, 300, 1_000] {
             let comparison = compared(
                 nested(levels, r#"{"type":"string"}"#, open, close),
                 nested(levels, r#"{"type":"number"}"#, open, close),
@@ -192,8 +197,8 @@ fn large_schemas_end() {
         Acceptance::Wider,
     );
     compared(
-        wide(100_000, r#"{"type":"string","minLength":1}"#),
-        wide(100_000, r#"{"type":"string","minLength":2}"#),
+        wide(9_000, r#"{"type":"string","minLength":1}"#),
+        wide(9_000, r#"{"type":"string","minLength":2}"#),
     );
     let constants = |count: usize| {
         let list: Vec<String> = (0..count).map(|index| format!("\"value {index}\"")).collect();
@@ -201,16 +206,16 @@ fn large_schemas_end() {
     };
     let listed = |count: usize| format!(r#"{{"properties":{{"a":{{"enum":[{}]}}}}}}"#, constants(count));
     check(listed(200), listed(201), Acceptance::Wider);
-    compared(listed(100_000), listed(100_001));
-    let branches: Vec<String> = (0..20_000)
+    compared(listed(25_000), listed(25_001));
+    let branches: Vec<String> = (0..7_000)
         .map(|index| format!(r#"{{"const":"value {index}"}}"#))
         .collect();
     let branches = format!(r#"{{"properties":{{"a":{{"anyOf":[{}]}}}}}}"#, branches.join(","));
-    compared(listed(20_000), branches.clone());
-    compared(branches, listed(20_000));
+    compared(listed(7_000), branches.clone());
+    compared(branches, listed(7_000));
     let names = |count: usize| format!(r#"{{"type":"object","required":[{}]}}"#, constants(count));
-    compared(names(100_000), names(100_001));
-    let long = "a".repeat(5 << 20);
+    compared(names(25_000), names(25_001));
+    let long = "a".repeat(500 << 10);
     compared(
         format!(r#"{{"const":"{long}"}}"#),
         format!(r#"{{"const":"{long}b"}}"#),
@@ -236,6 +241,85 @@ fn large_schemas_end() {
         format!(r#"{{"minimum":{}}}"#, "9".repeat(100_000)),
         format!(r#"{{"minimum":0.{}}}"#, "9".repeat(100_000)),
     );
+}
+
+/// Compares two schemas that are too large: only that they differ is said, and why no more.
+fn check_over_limit(before: &str, after: &str) {
+    let [before, after] = [before, after].map(schema);
+    for compare in [compare_input, compare_output] {
+        let comparison = compare(&before, &after);
+        assert_eq!(comparison.acceptance, Acceptance::Undecidable);
+        let [difference] = &comparison.differences[..] else {
+            panic!("{} differences", comparison.differences.len());
+        };
+        assert_eq!(difference.kind, ChangeKind::DeepSchemaUndiffable);
+        assert_eq!(difference.rule, Some(OVER_LIMIT));
+        assert_eq!((difference.pointer.as_str(), &difference.witness), ("", &None));
+        let excerpts = [&difference.before, &difference.after];
+        assert!(
+            excerpts
+                .iter()
+                .all(|side| side.as_ref().is_some_and(|text| text.len() < 4_096))
+        );
+        assert_eq!(compare(&before, &before).acceptance, Acceptance::Equal);
+    }
+}
+
+#[test]
+fn schemas_past_the_limit_are_not_compared() {
+    let list = |count: usize, last: &str| format!(r#"{{"x":[{}"{last}"]}}"#, "0,".repeat(count));
+    // Two objects, two lists and their items: 60,000 values.
+    check(list(29_997, "a"), list(29_997, "b"), Acceptance::Equal);
+    check_over_limit(&list(29_997, "a"), &list(29_998, "a"));
+    let text = |length: usize| format!(r#"{{"description":"{}"}}"#, "a".repeat(length));
+    let half = (1 << 19) - "description".len();
+    check(text(half), text(half - 1), Acceptance::Equal);
+    check_over_limit(&text(half), &text(half + 1));
+    let number = |digits: usize| format!(r#"{{"const":{}}}"#, "9".repeat(digits));
+    check_over_limit(&number(1 << 20), &number(2));
+    let arguments = |count: usize| {
+        let arguments: Vec<String> = (0..count)
+            .map(|index| format!(r#""p{index}":{{"type":"string"}}"#))
+            .collect();
+        format!(r#"{{"properties":{{{}}}}}"#, arguments.join(","))
+    };
+    check_over_limit(&arguments(200_000), &arguments(200_001));
+}
+
+/// What is past the longest list of differences may be a text: the rest is never called benign with the whole.
+#[test]
+fn differences_past_the_longest_list_stay_open() {
+    let arguments = |bound: &str, text: &str| {
+        let arguments: Vec<String> = (0..600)
+            .map(|index| format!(r#""p{index}":{{"type":"integer",{bound}}}"#))
+            .collect();
+        let last = format!(r#""z":{{"description":"{text}"}}"#);
+        format!(
+            r#"{{"properties":{{{},{last}}},"required":["z"]}}"#,
+            arguments.join(",")
+        )
+    };
+    let (strict, plain) = (r#""exclusiveMinimum":0"#, r#""minimum":1"#);
+    let (before, after) = (arguments(strict, "one"), arguments(plain, "two"));
+    for compare in [compare_input, compare_output] {
+        let comparison = compare(&schema(&before), &schema(&after));
+        assert_eq!(comparison.acceptance, Acceptance::Equal);
+        let open = |one: &Difference| one.kind == ChangeKind::DeepSchemaUndiffable;
+        assert!(comparison.differences.iter().any(open));
+    }
+    // Nor where what the one promises of its results is more than what the other does.
+    let after = arguments(r#""minimum":2"#, "two");
+    assert_eq!(
+        compare_output(&schema(&before), &schema(&after)).acceptance,
+        Acceptance::Wider
+    );
+    let tool = |schema: &str| {
+        let text = format!(r#"{{"name":"a","outputSchema":{schema}}}"#);
+        Member::read(MemberKind::Tool, &text)
+    };
+    let changes = diff_member(&tool(&before), &tool(&after));
+    let is_open = |change: &Change| change.kind.direction() == Direction::Opaque;
+    assert!(changes.iter().any(is_open));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use mcpindex_contract::schema::{Acceptance, Comparison, compare_input, compare_o
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Map, Value as Json, json};
+use std::io::Write;
 
 /// Closes every object schema that declares properties, as a call is read.
 fn close(schema: &mut Json) {
@@ -198,8 +199,7 @@ fn document() -> BoxedStrategy<Json> {
         Some("http://json-schema.org/draft-07/schema#"),
         Some("https://json-schema.org/draft/2020-12/schema"),
     ]);
-    let definitions =
-        prop::collection::btree_map(prop::sample::select(vec!["one", "two"]), subschema(), 2..3);
+    let definitions = (subschema(), subschema()).prop_map(|(one, two)| json!({"one": one, "two": two}));
     let arguments = prop::collection::btree_map(name(), subschema(), 1..4);
     let call = (
         arguments,
@@ -219,7 +219,7 @@ fn document() -> BoxedStrategy<Json> {
                 Json::Object(root) => root,
                 other => Map::from_iter([("allOf".to_owned(), json!([other]))]),
             };
-            root.insert("$defs".to_owned(), json!(definitions));
+            root.insert("$defs".to_owned(), definitions);
             if let Some(dialect) = dialect {
                 root.insert("$schema".to_owned(), dialect.into());
             }
@@ -255,10 +255,10 @@ fn places(schema: &Json, pointer: &str, found: &mut Vec<String>) {
     }
 }
 
-/// One small change at one place.
-/// Where to change a schema, how, and with what.
+/// Which place of a schema to change, which of its keywords, how, and with which keyword or schema.
 type Edit = (prop::sample::Index, prop::sample::Index, u8, (String, Json), Json);
 
+/// One small change at one place.
 fn change() -> BoxedStrategy<Edit> {
     (
         any::<prop::sample::Index>(),
@@ -270,16 +270,7 @@ fn change() -> BoxedStrategy<Edit> {
         .boxed()
 }
 
-fn changed(
-    schema: &Json,
-    (place, word, how, (new_word, said), other): &(
-        prop::sample::Index,
-        prop::sample::Index,
-        u8,
-        (String, Json),
-        Json,
-    ),
-) -> Json {
+fn changed(schema: &Json, (place, word, how, (new_word, said), other): &Edit) -> Json {
     let mut schema = schema.clone();
     let mut found = Vec::new();
     places(&schema, "", &mut found);
@@ -515,13 +506,15 @@ fn contradiction(before: &Json, after: &Json, instances: &[Json], counts: &mut [
 
 #[test]
 fn no_claim_is_contradicted_by_a_validator() {
+    // More by hand: `SCHEMA_CASES=30000 cargo test …`.
     let cases = std::env::var("SCHEMA_CASES")
         .ok()
         .and_then(|cases| cases.parse().ok())
-        .unwrap_or(400);
+        .unwrap_or(600);
     let mut runner = TestRunner::new(Config {
         cases,
         failure_persistence: None,
+        max_local_rejects: u32::MAX,
         ..Config::default()
     });
     let counts = std::cell::RefCell::new([0; 6]);
@@ -537,7 +530,9 @@ fn no_claim_is_contradicted_by_a_validator() {
     }
     let counts = counts.into_inner();
     assert!(counts[..4].iter().all(|count| *count > 0), "{counts:?}");
-    if std::env::var_os("SCHEMA_CASES").is_some() {
-        panic!("{counts:?}");
-    }
+    writeln!(
+        std::io::stderr(),
+        "equal, wider, narrower, incomparable, undecidable, no schema: {counts:?}"
+    )
+    .unwrap();
 }

@@ -6,10 +6,10 @@
 //! Invariant: only a text that came or went is looked at, never one that reads differently; and it counts as said only
 //! where it stands for the same argument and for all of it.
 
-use super::same;
+use super::Difference;
+use crate::canonical::same;
 use crate::change::ChangeKind;
 use crate::json::Value;
-use crate::schema::Difference;
 
 /// The most unions inside each other that are looked through, and the most branches of them together.
 const MAX_UNIONS: usize = 4;
@@ -18,7 +18,7 @@ const UNIONS: [&str; 3] = ["anyOf", "oneOf", "allOf"];
 
 /// Where the other side has the text that a difference says came or went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Said {
+enum Said {
     /// At the same place: nothing differs but what stands around it.
     There,
     /// Elsewhere, for the same argument.
@@ -27,8 +27,20 @@ pub(super) enum Said {
     Nowhere,
 }
 
+/// Leaves out what is said at the same place on both sides, and calls a rewriting what is said elsewhere of the same
+/// argument.
+pub(super) fn settle(found: &mut Vec<Difference>, before: &Value, after: &Value) {
+    found.retain_mut(|difference| {
+        let said = said_again(difference, before, after);
+        if said == Said::Elsewhere {
+            difference.kind = ChangeKind::SchemaRewritten;
+        }
+        said != Said::There
+    });
+}
+
 /// Looks for the text of this difference on the other side.
-pub(super) fn said_again(difference: &Difference, before: &Value, after: &Value) -> Said {
+fn said_again(difference: &Difference, before: &Value, after: &Value) -> Said {
     if !matches!(
         difference.kind,
         ChangeKind::ParamTextChanged | ChangeKind::DefaultChanged
