@@ -9,6 +9,7 @@
 //! through (under monitor: unless it was compared at all); no message of the gate's own, nor its answer, reaches the client;
 //! the server's bytes are never re-rendered, at most a slice of them is cut out.
 
+pub mod danger;
 pub mod event;
 pub mod hold;
 pub mod refusal;
