@@ -54,7 +54,8 @@ pub const CODES: &[(&str, &str)] = &[
     ("pins-unreadable", "The pins can't be read."),
     ("pins-altered", "The pins were altered by something else than mcpindex."),
     ("pins-newer", "The pins were written by a newer mcpindex."),
-    ("pins-not-saved", "The pins can't be had at the moment."),
+    ("pins-not-saved", "The pins can't be saved at the moment."),
+    ("pins-busy", "Another process is at the pins."),
 ];
 
 /// One reason for the answer.
@@ -118,6 +119,7 @@ fn of_error(error: &PinsError) -> Verdict {
         PinsError::Newer { .. } => (Answer::NeedsPerson, "pins-newer"),
         PinsError::Altered { .. } => (Answer::NeedsPerson, "pins-altered"),
         PinsError::NotSaved { .. } => (Answer::TryLater, "pins-not-saved"),
+        PinsError::Busy { .. } => (Answer::TryLater, "pins-busy"),
         _ => (Answer::NeedsPerson, "pins-unreadable"),
     };
     Verdict::of(answer, code, error.to_string())
@@ -205,7 +207,7 @@ fn waiting(pin: &ToolPin) -> usize {
 }
 
 fn instructions_wait(record: &Record) -> bool {
-    !record.held_instructions.is_empty()
+    record.waiting_instructions().next().is_some()
 }
 
 fn via_code(via: Via) -> &'static str {

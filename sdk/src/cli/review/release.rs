@@ -65,9 +65,13 @@ impl Section {
         }
     }
 
-    /// Whether each row is a decision of its own.
     pub(super) fn is_dangerous(self) -> bool {
         matches!(self, Section::Marker | Section::Power)
+    }
+
+    /// Whether each row is a decision of its own: one answer must not cover what is dangerous, nor go back by accident.
+    pub(super) fn is_one_by_one(self) -> bool {
+        self.is_dangerous() || self == Section::Older
     }
 
     fn of(danger: Danger, is_drastic: bool) -> Section {
@@ -253,9 +257,9 @@ fn items_of_tool(name: &str, pin: &ToolPin, is_first_sight: bool, steps: &mut St
 fn items_of_instructions(record: &Record, steps: &mut Steps) -> Vec<Item> {
     let pinned = record.instructions.as_ref().and_then(Option::as_ref);
     let baseline = pinned.map(Baseline::of_text);
-    let held = &record.held_instructions;
-    let newest = held.iter().map(|(digest, held)| (held.first_seen, digest)).max();
-    let item = |(digest, held): (&String, &Held)| {
+    let held = || record.waiting_instructions();
+    let newest = held().map(|(digest, held)| (held.first_seen, digest)).max();
+    let item = |(digest, held): (&str, &Held)| {
         let step = steps.of_instructions(digest, held, baseline.as_ref());
         let section = match (newest == Some((held.first_seen, digest)), step.markers.is_empty()) {
             (false, _) => Section::Older,
@@ -264,15 +268,15 @@ fn items_of_instructions(record: &Record, steps: &mut Steps) -> Vec<Item> {
         };
         Item {
             what: What::Instructions,
-            digest: digest.clone(),
+            digest: digest.to_owned(),
             held: held.clone(),
             baseline: baseline.clone(),
             step,
             section,
-            refused_before: 0,
+            refused_before: record.refused_instructions.len(),
         }
     };
-    held.iter().map(item).collect()
+    held().map(item).collect()
 }
 
 /// Items of one section with the same step as one row, in the order in which they are decided.
