@@ -5,11 +5,11 @@
 use clap::Args;
 use mcpindex::check::{Answer, Verdict, check, no_such_server};
 use mcpindex::pins::{Pins, Record, ServerKey};
-use mcpindex::state::StateDirectory;
 use serde::Serialize;
 
 use super::exit::Exit;
 use super::output::{Output, Style};
+use super::pins::{moment, name_of, print_document, state};
 use super::server_name::ServerArguments;
 
 #[derive(Args)]
@@ -27,12 +27,9 @@ pub(super) struct CheckArguments {
 }
 
 pub(super) fn run(arguments: CheckArguments, output: &mut Output) -> Exit {
-    let state = match StateDirectory::from_environment() {
+    let state = match state() {
         Ok(state) => state,
-        Err(error) => {
-            output.error(&format!("error: {error}"));
-            return Exit::Usage;
-        }
+        Err(mistake) => return mistake.tell(arguments.json, output),
     };
     let tool = arguments.tool.as_deref();
     let (key, record, verdict) = match arguments.server.key(&state) {
@@ -44,9 +41,7 @@ pub(super) fn run(arguments: CheckArguments, output: &mut Output) -> Exit {
         }
     };
     if arguments.json {
-        let document = document(key.as_ref(), tool, record.as_deref(), &verdict);
-        // Fails only for maps with keys that are no strings; there are none.
-        output.document(&serde_json::to_string_pretty(&document).unwrap_or_default());
+        print_document(output, &document(key.as_ref(), tool, record.as_deref(), &verdict));
     } else {
         print(key.as_ref(), tool, &verdict, output);
     }
@@ -64,7 +59,7 @@ fn exit(answer: Answer) -> Exit {
 }
 
 fn print(key: Option<&ServerKey>, tool: Option<&str>, verdict: &Verdict, output: &mut Output) {
-    let server = key.map(|key| key.identity.to_string());
+    let server = key.map(name_of);
     let about = match (tool, server) {
         (_, None) => String::new(),
         (None, Some(server)) => format!(": {server}"),
@@ -115,8 +110,7 @@ struct PinPart<'a> {
     tool: &'a str,
     digest: &'a str,
     via: &'static str,
-    /// Unix seconds.
-    at: i64,
+    at: String,
 }
 
 #[derive(Serialize)]
@@ -124,8 +118,7 @@ struct PinPart<'a> {
 struct HeldPart<'a> {
     tool: &'a str,
     digest: &'a str,
-    /// Unix seconds.
-    first_seen: i64,
+    first_seen: String,
     codes: &'a [String],
 }
 
@@ -145,14 +138,14 @@ fn document<'a>(
             tool: name,
             digest: &baseline.digest,
             via: baseline.via.name(),
-            at: baseline.at,
+            at: moment(baseline.at),
         })
     });
     let held = tools.iter().flat_map(|(name, pin)| {
         pin.waiting().map(|(digest, held)| HeldPart {
             tool: name,
             digest,
-            first_seen: held.first_seen,
+            first_seen: moment(held.first_seen),
             codes: &held.codes,
         })
     });

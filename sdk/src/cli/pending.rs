@@ -136,9 +136,8 @@ fn entries<'r>(key: &ServerKey, record: &'r Record) -> Vec<Entry<'r>> {
     let approved = record.instructions.iter().flatten().next();
     let approved = approved.map(|pin| pin.digest.as_str());
     let instructions = record
-        .held_instructions
-        .iter()
-        .map(|(digest, held)| entry("instructions", None, digest.as_str(), approved, held));
+        .waiting_instructions()
+        .map(|(digest, held)| entry("instructions", None, digest, approved, held));
     let tools = record.waiting().flat_map(|(name, pin)| {
         let approved = pin.baseline.as_ref().map(|pin| pin.digest.as_str());
         pin.waiting()

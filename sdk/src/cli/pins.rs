@@ -20,6 +20,8 @@ use super::exit::Exit;
 use super::output::{Output, Style};
 use super::server_name::ServerArguments;
 
+pub(super) use look::{pinned, since};
+
 #[derive(Args)]
 pub(super) struct PinsArguments {
     #[command(subcommand)]
@@ -275,9 +277,9 @@ fn in_short(record: &Record) -> String {
 }
 
 /// How many definitions and instructions wait for a person.
-fn waiting(record: &Record) -> usize {
+pub(super) fn waiting(record: &Record) -> usize {
     let tools = record.waiting().map(|(_, tool)| tool.waiting().count());
-    tools.sum::<usize>() + record.held_instructions.len()
+    tools.sum::<usize>() + record.waiting_instructions().count()
 }
 
 pub(super) fn nothing_pinned(key: &ServerKey) -> Mistake {

@@ -15,11 +15,11 @@ use std::io::{self, IsTerminal};
 
 use clap::Args;
 use mcpindex::clock::SystemClock;
-use mcpindex::pins::{Pins, ServerKey};
-use mcpindex::state::StateDirectory;
+use mcpindex::pins::Pins;
 
 use super::exit::Exit;
 use super::output::Output;
+use super::pins::{Mistake, open, state};
 use super::server_name::ServerArguments;
 use session::Session;
 
@@ -35,40 +35,28 @@ pub(super) struct ReviewArguments {
 }
 
 pub(super) fn run(arguments: ReviewArguments, output: &mut Output) -> Exit {
-    let refuse = |mistake: String, output: &mut Output| {
-        if arguments.json {
-            output.document(&document::mistake(&mistake));
-        }
-        output.error(&format!("error: {mistake}"));
-        Exit::Usage
-    };
-    let state = match StateDirectory::from_environment() {
-        Ok(state) => state,
-        Err(error) => return refuse(error.to_string(), output),
-    };
-    let servers: Vec<(ServerKey, Pins)> = match &arguments.server {
-        None => Pins::all(&state),
-        Some(server) => match server.key(&state) {
-            Ok(key) => {
-                let pins = Pins::open(&state, &key);
-                vec![(key, pins)]
-            }
-            Err(mistake) => return refuse(mistake, output),
-        },
+    match review(&arguments, output) {
+        Ok(exit) => exit,
+        Err(mistake) => mistake.tell(arguments.json, output),
+    }
+}
+
+fn review(arguments: &ReviewArguments, output: &mut Output) -> Result<Exit, Mistake> {
+    let state = state()?;
+    let (servers, strays) = match &arguments.server {
+        None => (Pins::all(&state), Pins::strays(&state)),
+        Some(server) => (vec![open(server, &state)?], Vec::new()),
     };
     if arguments.json {
-        return document::print(servers, &Pins::strays(&state), output);
+        return Ok(document::print(servers, &strays, output));
     }
     if !io::stdin().is_terminal() {
-        let mistake = "review asks questions, and stdin is no terminal: `mcpindex review --json` and `mcpindex pending --json` \
-                       say what is held, `mcpindex approve SERVER TOOL DIGEST` approves it";
-        return refuse(mistake.to_owned(), output);
+        let text = "review asks questions, and stdin is no terminal: `mcpindex review --json` and `mcpindex pending` say what is \
+                    held, `mcpindex approve SERVER TOOL DIGEST` approves it";
+        return Err(Mistake::new(Exit::Usage, text));
     }
-    for stray in Pins::strays(&state) {
-        output.error(&format!(
-            "`{}` is among the pins and can't be read as some: `mcpindex status` says more",
-            stray.display()
-        ));
+    for stray in &strays {
+        output.error(&format!("`{}` does not say whose pins it holds", stray.display()));
     }
-    Session::new(servers, &SystemClock, io::stdin().lock(), output).run()
+    Ok(Session::new(servers, &SystemClock, io::stdin().lock(), output).run())
 }

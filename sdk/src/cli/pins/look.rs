@@ -340,12 +340,12 @@ fn chosen<'r>(
     Ok(chosen)
 }
 
-fn pinned(record: &Record) -> impl Iterator<Item = &mcpindex::pins::Pin> {
+pub(in crate::cli) fn pinned(record: &Record) -> impl Iterator<Item = &mcpindex::pins::Pin> {
     record.tools.values().filter_map(|tool| tool.baseline.as_ref())
 }
 
 /// When the oldest baseline was pinned.
-fn since(record: &Record) -> Option<i64> {
+pub(in crate::cli) fn since(record: &Record) -> Option<i64> {
     pinned(record).map(|pin| pin.at).min()
 }
 

@@ -14,6 +14,7 @@ use super::super::explain::document::{
     marker_part, reason_part,
 };
 use super::super::output::Output;
+use super::super::pins::{moment, print_document};
 use super::release::{Baseline, Item, Release, Row, Step, Steps, What};
 
 #[derive(Serialize)]
@@ -55,8 +56,7 @@ struct HeldPart<'a> {
     name: Option<&'a str>,
     digest: &'a str,
     no_definition_digest: Option<&'a str>,
-    /// Unix seconds.
-    first_seen: i64,
+    first_seen: String,
     /// What it was held for when it was seen.
     codes: &'a [String],
     /// What guard holds it for by the rules of this version; strict, where guard would not.
@@ -74,19 +74,8 @@ struct HeldPart<'a> {
 struct BaselinePart<'a> {
     digest: &'a str,
     via: &'static str,
-    /// Unix seconds.
-    at: i64,
+    at: String,
     definition: &'a str,
-}
-
-#[derive(Serialize)]
-struct Mistake<'a> {
-    error: &'a str,
-}
-
-/// Instead of a document, where the arguments can't be used.
-pub(super) fn mistake(error: &str) -> String {
-    serde_json::to_string_pretty(&Mistake { error }).unwrap_or_default()
 }
 
 /// All that is held of these servers; undetermined when one of them can't be read.
@@ -104,8 +93,7 @@ pub(super) fn print(servers: Vec<(ServerKey, Pins)>, strays: &[PathBuf], output:
         servers: read.iter().map(server_part).collect(),
         strays: strays.iter().map(|path| path.display().to_string()).collect(),
     };
-    // Fails only for maps with keys that are no strings; there are none.
-    output.document(&serde_json::to_string_pretty(&document).unwrap_or_default());
+    print_document(output, &document);
     match is_whole {
         true => Exit::Ok,
         false => Exit::Undetermined,
@@ -143,7 +131,7 @@ fn held_part(item: &Item) -> HeldPart<'_> {
         name,
         digest: &item.digest,
         no_definition_digest: step.no_digest.as_deref(),
-        first_seen: item.held.first_seen,
+        first_seen: moment(item.held.first_seen),
         codes: &item.held.codes,
         reasons: step.reasons.iter().map(|reason| reason_with_postures(reason, step)).collect(),
         changes: step.changes.iter().map(change_part).collect(),
@@ -170,7 +158,7 @@ fn baseline_part(baseline: &Baseline) -> BaselinePart<'_> {
     BaselinePart {
         digest: &baseline.digest,
         via: baseline.via,
-        at: baseline.at,
+        at: moment(baseline.at),
         definition: &baseline.text,
     }
 }

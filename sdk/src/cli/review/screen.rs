@@ -4,7 +4,6 @@
 //! names, baseline) is on the screen.
 
 use mcpindex::gate::refusal::{quoted, short_digest};
-use mcpindex::pins::ServerKey;
 use mcpindex::visible::visible_within;
 use mcpindex_contract::action::{Action, Egress};
 use mcpindex_contract::capability::{self, Class};
@@ -12,9 +11,9 @@ use mcpindex_contract::change::{Change, ChangeKind, Direction};
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::markers::Marker;
 use mcpindex_contract::posture::Examination;
-use time::OffsetDateTime;
 
 use super::super::output::{Output, Style};
+use super::super::pins::{count, date};
 use super::columns::{Layout, Line};
 use super::release::{Baseline, Item, Release, Row, Section, Step, What};
 
@@ -29,28 +28,6 @@ const MAX_NAMES: usize = 60;
 /// The most markers shown of one definition without being asked for.
 const MAX_MARKERS: usize = 8;
 
-/// The server's name in texts; its auth context only where it is not the usual one.
-pub(super) fn server_name(key: &ServerKey) -> String {
-    match key.is_usual() {
-        true => key.identity.to_string(),
-        false => format!("{} ({})", key.identity, key.context),
-    }
-}
-
-/// Enough of a day to tell two releases apart.
-pub(super) fn day(unix_seconds: i64) -> String {
-    match OffsetDateTime::from_unix_timestamp(unix_seconds) {
-        Ok(time) => time.date().to_string(),
-        Err(_) => "an unknown day".to_owned(),
-    }
-}
-
-/// `1 tool`, `2 tools`.
-pub(super) fn count(number: usize, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
-}
-
 /// The list of all that waits.
 pub(super) fn print_overview(server: &str, release: &Release, output: &mut Output) {
     let waiting = release.waiting();
@@ -59,8 +36,8 @@ pub(super) fn print_overview(server: &str, release: &Release, output: &mut Outpu
         Style::Strong,
         &format!(
             "{server}: {} {verb}, {} pinned",
-            count(waiting, "definition"),
-            count(release.pinned, "tool")
+            count(waiting, "definition", "definitions"),
+            count(release.pinned, "tool", "tools")
         ),
     );
     let numbered = release.rows.iter().enumerate();
@@ -77,7 +54,7 @@ pub(super) fn print_overview(server: &str, release: &Release, output: &mut Outpu
             let (number, names, summary) = (index + 1, names(row), summary(row));
             output.line(Style::Plain, &format!("    {number:>3}  {names:NAME$}  {summary}"));
         } else if release.rows.get(index + 1).map(|next| next.section) != section {
-            output.line(Style::Faint, &format!("         … and {}", count(shown - MAX_ROWS, "row more").replace("mores", "more")));
+            output.line(Style::Faint, &format!("         … and {} more", count(shown - MAX_ROWS, "row", "rows")));
         }
     }
     output.line(Style::Plain, "");
@@ -161,14 +138,14 @@ fn print_origin(row: &Row, layout: Layout, output: &mut Output) {
         if names.len() > MAX_NAMES {
             text.push_str(&format!(" and {} more (d shows them)", names.len() - MAX_NAMES));
         }
-        let lead = format!("the same change in {}; shown is the first:", count(names.len(), "tool"));
+        let lead = format!("the same change in {}; shown is the first:", count(names.len(), "tool", "tools"));
         print_lines(&layout.prose(Style::Plain, 2, &lead), output);
         print_lines(&layout.prose(Style::Plain, 4, &text), output);
     }
     let mut origin = format!(
         "declared {}, first seen {}",
         short_digest(&first.digest),
-        day(first.held.first_seen)
+        date(first.held.first_seen)
     );
     match &first.baseline {
         Some(baseline) => origin.push_str(&format!("; {}", baseline_words(baseline))),
@@ -181,7 +158,7 @@ fn print_origin(row: &Row, layout: Layout, output: &mut Output) {
         print_lines(&layout.prose(Style::Faint, 2, note), output);
     }
     if first.refused_before > 0 {
-        let refused = count(first.refused_before, "other definition");
+        let refused = count(first.refused_before, "other definition", "other definitions");
         output.line(Style::Faint, &format!("  {refused} of it refused before"));
     }
 }
@@ -194,7 +171,7 @@ fn baseline_words(baseline: &Baseline) -> String {
         "imported" => "taken over from the published client",
         other => other,
     };
-    format!("{how} {}, {}", day(baseline.at), short_digest(&baseline.digest))
+    format!("{how} {}, {}", date(baseline.at), short_digest(&baseline.digest))
 }
 
 /// What it does and can do, and what of that is new.
@@ -271,8 +248,8 @@ fn print_markers(markers: &[Marker], limit: usize, layout: Layout, output: &mut 
         print_lines(&layout.text(&quoted(&marker.excerpt, VALUE)), output);
     }
     if markers.len() > limit {
-        let rest = count(markers.len() - limit, "marker");
-        output.line(Style::Faint, &format!("  … and {rest} more: d shows them"));
+        let rest = count(markers.len() - limit, "more marker", "more markers");
+        output.line(Style::Faint, &format!("  … and {rest}: d shows them"));
     }
 }
 

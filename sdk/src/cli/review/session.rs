@@ -14,7 +14,8 @@ use super::super::exit::Exit;
 use super::super::output::{Output, Style};
 use super::columns::Layout;
 use super::release::{Item, Release, Row, Steps, What};
-use super::screen::{count, names, print_details, print_lines, print_overview, print_row, server_name};
+use super::super::pins::{count, name_of};
+use super::screen::{names, print_details, print_lines, print_overview, print_row};
 
 /// One review, over one server or many.
 pub(super) struct Session<'a, R> {
@@ -28,7 +29,6 @@ pub(super) struct Session<'a, R> {
 }
 
 struct Server {
-    key: ServerKey,
     name: String,
     pins: Pins,
     steps: Steps,
@@ -115,8 +115,7 @@ impl<'a, R: BufRead> Session<'a, R> {
         output: &'a mut Output,
     ) -> Session<'a, R> {
         let server = |(key, pins): (ServerKey, Pins)| Server {
-            name: server_name(&key),
-            key,
+            name: name_of(&key),
             pins,
             steps: Steps::default(),
             skipped: BTreeSet::new(),
@@ -257,7 +256,7 @@ impl<'a, R: BufRead> Session<'a, R> {
         }
         self.output.line(Style::Plain, "");
         if !can_not.is_empty() {
-            let line = format!("{} can't be approved and will be left", count(can_not.len(), "row"));
+            let line = format!("{} can't be approved and will be left", count(can_not.len(), "row", "rows"));
             self.output.line(Style::Plain, &line);
         }
         let all: Vec<Row> = std::iter::once(row).chain(can).cloned().collect();
@@ -441,11 +440,11 @@ impl<'a, R: BufRead> Session<'a, R> {
         }
         let line = match (approved + refused, waiting) {
             (0, 0) => "nothing waits for a person".to_owned(),
-            (0, waiting) => format!("nothing was decided; {} still held", count(waiting, "definition")),
+            (0, waiting) => format!("nothing was decided; {} still held", count(waiting, "definition", "definitions")),
             (_, 0) => format!("{approved} approved, {refused} refused; nothing waits any more"),
             (_, waiting) => format!(
                 "{approved} approved, {refused} refused; {} still held",
-                count(waiting, "definition")
+                count(waiting, "definition", "definitions")
             ),
         };
         self.output.line(Style::Strong, &line);
