@@ -8,6 +8,7 @@
 //! error of its own and never an empty record; every update is one atomic, synced write, made under a lock on the newest
 //! state, so that many processes lose nothing of each other's.
 
+mod bounds;
 mod document;
 mod file;
 mod index;
@@ -15,6 +16,7 @@ mod key;
 mod lock;
 mod published;
 mod record;
+mod verify;
 
 use std::path::PathBuf;
 use std::sync::Arc;

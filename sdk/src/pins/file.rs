@@ -596,6 +596,8 @@ mod tests {
                 record.hold("a", &Definition::read(r#"{"name":"a","title":"T"}"#), &[], 8);
             };
             bench.open().update(change).unwrap();
+            let mut reader = bench.open();
+            reader.record().unwrap();
             let text = fs::read_to_string(bench.path()).unwrap();
             assert!(text.contains(from), "{text}");
             fs::write(bench.path(), text.replacen(from, to, 1)).unwrap();
@@ -603,6 +605,8 @@ mod tests {
                 "the pins of npm:docs were altered: `STATE/gate/docs--1ab25d99ecf1907e.json`: {reason}; restore it, or `mcpindex pins reset npm:docs` to trust it anew"
             );
             assert_eq!(bench.look(), expected);
+            let again = reader.record();
+            assert!(matches!(again, Err(PinsError::Altered { .. })), "{again:?}");
         };
         let a = Definition::read(A).digest();
         check(

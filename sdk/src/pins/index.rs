@@ -215,12 +215,12 @@ impl Index {
         })?;
         let (before, mut servers) = match self.find()? {
             Found::Readable(servers) => (Some(servers.clone()), servers),
-            Found::Missing => (None, self.from_records()),
+            Found::Missing => (None, self.anew()),
             Found::Damaged(_) => {
                 // What a person may want to look at is not written over.
                 let aside = std::fs::rename(&path, path.with_extension("json.damaged"));
                 aside.map_err(|error| not_saved(&error))?;
-                (None, self.from_records())
+                (None, self.anew())
             }
         };
         change(&mut servers);
@@ -240,7 +240,8 @@ impl Index {
         Ok(made)
     }
 
-    fn from_records(&self) -> Servers {
+    /// As the records say.
+    fn anew(&self) -> Servers {
         let mut servers = Servers::new();
         for name in record_names(&self.state) {
             if let Some(document) = self.record_document(&name)

@@ -39,7 +39,7 @@ impl Machine {
         let directory = tempfile::tempdir().unwrap();
         Machine {
             state: StateDirectory::at(directory.path().join("state")),
-            directory: directory,
+            directory,
         }
     }
 
