@@ -720,20 +720,30 @@ mod tests {
         const WRITERS: usize = 8;
         const UPDATES: usize = 25;
         let bench = Bench::new();
+        let bench = &bench;
+        let write = |writer: usize| {
+            let mut file = bench.open();
+            // The machine may be slow, and that is not what is tested.
+            file.lock_limit = Duration::from_secs(600);
+            file.index = Index::of(&bench.state, file.lock_limit);
+            for update in 0..UPDATES {
+                let name = format!("{writer}-{update}");
+                let definition = Definition::read(&format!(r#"{{"name":"{name}"}}"#));
+                file.update(|record| record.pin(&name, &definition, Via::NewTool, 7))
+                    .unwrap();
+            }
+        };
         std::thread::scope(|scope| {
-            for writer in 0..WRITERS {
-                let bench = &bench;
-                scope.spawn(move || {
-                    let mut file = bench.open();
-                    // The machine may be slow, and that is not what is tested.
-                    file.lock_limit = Duration::from_secs(600);
-                    for update in 0..UPDATES {
-                        let name = format!("{writer}-{update}");
-                        let definition = Definition::read(&format!(r#"{{"name":"{name}"}}"#));
-                        file.update(|record| record.pin(&name, &definition, Via::NewTool, 7))
-                            .unwrap();
-                    }
-                });
+            let writers: Vec<_> = (0..WRITERS)
+                .map(|writer| scope.spawn(move || write(writer)))
+                .collect();
+            // Whoever reads meanwhile sees whole records, each with all that the one before had.
+            let mut file = bench.open();
+            let mut most = 0;
+            while !writers.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+                let tools = file.record().unwrap().tools.len();
+                assert!(tools >= most, "{tools} after {most}");
+                most = tools;
             }
         });
         assert_eq!(bench.open().record().unwrap().tools.len(), WRITERS * UPDATES);
