@@ -12,13 +12,17 @@ use serde::Serialize;
 use super::exit::Exit;
 use super::output::{Output, Style};
 use super::pins::{Mistake, SCHEMA, count, date, moment, name_of, print_document, state};
-use super::server_name;
+use super::server_name::named;
 
 #[derive(Args)]
 pub(super) struct PendingArguments {
     /// One server alone
     #[arg(value_name = "SERVER")]
     server: Option<String>,
+
+    /// Seen with which credentials, where it has pins under more than one
+    #[arg(long, value_name = "CONTEXT", requires = "server")]
+    context: Option<String>,
 
     /// One JSON document instead of text
     #[arg(long)]
@@ -63,8 +67,9 @@ fn pending(arguments: &PendingArguments, output: &mut Output) -> Result<Exit, Mi
     let state = state()?;
     let servers = match &arguments.server {
         None => Pins::all(&state),
-        Some(name) => {
-            let key = server_name::resolve(name, &state).map_err(|text| Mistake::new(Exit::Usage, text))?;
+        Some(server) => {
+            let key = named(server, arguments.context.as_deref(), &state)
+                .map_err(|text| Mistake::new(Exit::Usage, text))?;
             let pins = Pins::open(&state, &key);
             vec![(key, pins)]
         }

@@ -25,14 +25,18 @@ pub(super) struct ServerArguments {
 impl ServerArguments {
     /// The server meant. An error is one line for the person.
     pub(super) fn key(&self, state: &StateDirectory) -> Result<ServerKey, String> {
-        let context = self.context.as_deref().map(context).transpose()?;
-        resolve_in(&self.server, context.as_ref(), &known(state), entries)
+        named(&self.server, self.context.as_deref(), state)
     }
 }
 
-/// The server with pins (or the identity, when it has none) that `text` names. An error is one line for the person.
-pub(super) fn resolve(text: &str, state: &StateDirectory) -> Result<ServerKey, String> {
-    resolve_in(text, None, &known(state), entries)
+/// The server of this name, seen with these credentials where they are given.
+pub(super) fn named(
+    text: &str,
+    context_text: Option<&str>,
+    state: &StateDirectory,
+) -> Result<ServerKey, String> {
+    let context = context_text.map(context).transpose()?;
+    resolve_in(text, context.as_ref(), &known(state), entries)
 }
 
 /// A place in a host's configuration, and the server that it starts (`None` where that can't be said).
@@ -95,6 +99,7 @@ fn context(text: &str) -> Result<AuthContext, String> {
     }
 }
 
+/// The server with pins that `text` names, or the identity under its usual context when it has none.
 fn resolve_in(
     text: &str,
     context: Option<&AuthContext>,

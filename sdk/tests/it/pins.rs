@@ -171,6 +171,15 @@ fn mistakes_are_one_line_and_one_document() {
     assert_snapshot!(machine.run(&["pins", "show", "npm:docs", "sea", "--json"]));
     assert_snapshot!(machine.run(&["pins", "show", "npm:docs", "--context", "work", "--json"]));
     assert_snapshot!(machine.run(&["pins", "--json"]));
+    let work = ServerKey {
+        context: AuthContext::Named("work".to_owned()),
+        ..key("npm:docs")
+    };
+    machine.update(&work, |record| {
+        record.hold("search", &Definition::read(SEARCH), &["marker"], MARCH);
+    });
+    assert_snapshot!(machine.run(&["pending", "npm:docs"]));
+    assert_snapshot!(machine.run(&["pending", "npm:docs", "--context", "work"]));
     let relative = machine
         .command(&["pins", "list"])
         .env("MCPINDEX_STATE_DIR", "state")
