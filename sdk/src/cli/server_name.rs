@@ -23,9 +23,14 @@ pub(super) struct ServerArguments {
 impl ServerArguments {
     /// The server meant. An error is one line for the person.
     pub(super) fn key(&self, state: &StateDirectory) -> Result<ServerKey, String> {
-        let context = self.context.as_deref().map(context).transpose()?;
-        resolve_in(&self.server, context.as_ref(), &known(state))
+        named(&self.server, self.context.as_deref(), state)
     }
+}
+
+/// The server of this name, seen with these credentials where they are given.
+pub(super) fn named(text: &str, context_text: Option<&str>, state: &StateDirectory) -> Result<ServerKey, String> {
+    let context = context_text.map(context).transpose()?;
+    resolve_in(text, context.as_ref(), &known(state))
 }
 
 /// The server with pins (or the identity, when it has none) that `text` names. An error is one line for the person.

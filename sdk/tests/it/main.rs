@@ -8,5 +8,6 @@ mod peers;
 mod pins;
 mod refusal;
 mod report;
+mod review;
 mod rmcp;
 mod stdio;

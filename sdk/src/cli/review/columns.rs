@@ -54,10 +54,6 @@ impl Layout {
         }
     }
 
-    pub(super) fn width(self) -> usize {
-        self.width
-    }
-
     /// What differs between two texts.
     pub(super) fn difference(self, before: &str, after: &str) -> Vec<Line> {
         let Ok(rows) = compare(before, after) else {
@@ -91,6 +87,12 @@ impl Layout {
             .into_iter()
             .map(|line| behind_bar(&" ".repeat(indent), line))
             .collect()
+    }
+
+    /// Whether `more` fits on the last of these lines, two blanks apart.
+    pub(super) fn has_room(self, lines: &[Line], more: &str) -> bool {
+        let last = lines.last().map_or(0, |line| width_of(line));
+        last + 2 + visible(more).width() <= self.width
     }
 
     fn bounded(self, mut lines: Vec<Line>) -> Vec<Line> {
@@ -266,7 +268,8 @@ fn wrap(line: &[(Style, String)], column: usize) -> Vec<Line> {
             (_, Some(blank)) if blank > fits / 2 => blank + 1,
             _ => fits,
         };
-        lines.push(joined(&rest[..end]));
+        let shown = rest[..end].iter().rposition(|(_, character)| *character != ' ');
+        lines.push(joined(&rest[..shown.map_or(end, |last| last + 1)]));
         rest = &rest[end..];
         if let Some((_, ' ')) = rest.first() {
             rest = &rest[1..];
@@ -303,18 +306,37 @@ mod tests {
     #[test]
     fn with_room_both_sides_stand_beside_each_other() {
         let layout = Layout::new(Some(96), false);
-        insta::assert_snapshot!(shown(&layout.difference(BEFORE, AFTER)), @"");
+        insta::assert_snapshot!(shown(&layout.difference(BEFORE, AFTER)), @r#"
+        │ Lists [-the-] pages of a space, newest       │ Lists {+all+} pages of a space, newest
+        │ first.                                       │ first.
+        │ Asks[- the person-] before it deletes.       │ Asks {+nobody+} before it deletes.
+        │                                              │ See also: read_page.
+        "#);
     }
 
     #[test]
     fn without_room_they_stand_under_each_other() {
         let layout = Layout::new(Some(44), false);
-        insta::assert_snapshot!(shown(&layout.difference(BEFORE, AFTER)), @"");
+        insta::assert_snapshot!(shown(&layout.difference(BEFORE, AFTER)), @r#"
+        │ - Lists [-the-] pages of a space, newest
+        │   first.
+        │ - Asks[- the person-] before it deletes.
+        │ + Lists {+all+} pages of a space, newest
+        │   first.
+        │ + Asks {+nobody+} before it deletes.
+        │ + See also: read_page.
+        "#);
     }
 
     #[test]
     fn without_a_terminal_they_stand_under_each_other() {
-        insta::assert_snapshot!(shown(&Layout::new(None, false).difference(BEFORE, AFTER)), @"");
+        insta::assert_snapshot!(shown(&Layout::new(None, false).difference(BEFORE, AFTER)), @r#"
+        │ - Lists [-the-] pages of a space, newest first.
+        │ - Asks[- the person-] before it deletes.
+        │ + Lists {+all+} pages of a space, newest first.
+        │ + Asks {+nobody+} before it deletes.
+        │ + See also: read_page.
+        "#);
     }
 
     #[test]
@@ -329,7 +351,12 @@ mod tests {
         let long = "word ".repeat(100);
         let layout = Layout::new(Some(60), false);
         let (before, after) = (format!("{long}ends here"), format!("{long}ends there"));
-        insta::assert_snapshot!(shown(&layout.difference(&before, &after)), @"");
+        insta::assert_snapshot!(shown(&layout.difference(&before, &after)), @r#"
+        │ - […445 characters the same…] word word word word word
+        │   word word word word word word ends[-here-]
+        │ + […445 characters the same…] word word word word word
+        │   word word word word word word ends{+there+}
+        "#);
         assert!(!shown(&layout.whole().difference(&before, &after)).contains("the same"));
     }
 

@@ -25,7 +25,7 @@ const VALUE: usize = 400;
 const MAX_ROWS: usize = 12;
 /// The most names of one row that are written out without being asked for.
 const MAX_NAMES: usize = 60;
-/// The most markers shown of one definition without being asked for.
+/// The most findings of markers shown of one definition without being asked for.
 const MAX_MARKERS: usize = 8;
 
 /// The list of all that waits.
@@ -123,6 +123,7 @@ pub(super) fn print_row(position: &str, server: &str, row: &Row, layout: Layout,
     print_reasons(&first.step, layout, output);
     print_markers(&first.step.markers, MAX_MARKERS, layout, output);
     if first.baseline.is_none() {
+        output.line(Style::Plain, "");
         print_definition(first, layout, output);
     } else {
         print_changes(&first.step, layout, output);
@@ -232,24 +233,61 @@ fn print_reasons(step: &Step, layout: Layout, output: &mut Output) {
     };
     for reason in &step.reasons {
         if !is_told(reason.code, &reason.pointer) {
-            let line = format!("{}  {}", reason.code, visible_within(&reason.pointer, VALUE));
-            print_lines(&layout.prose(Style::Alarm, 2, line.trim_end()), output);
-            print_lines(&layout.prose(Style::Faint, 4, &reason.sentence), output);
+            print_finding(Style::Alarm, &reason.sentence, reason.code, &reason.pointer, layout, output);
         }
     }
 }
 
+/// The markers of one class at one place are one finding; past the limit places are only counted.
 fn print_markers(markers: &[Marker], limit: usize, layout: Layout, output: &mut Output) {
-    for marker in markers.iter().take(limit) {
-        let place = visible_within(&marker.pointer, VALUE);
-        let line = format!("marker {}  {place}", marker.class.name());
-        print_lines(&layout.prose(Style::Alarm, 2, line.trim_end()), output);
-        print_lines(&layout.prose(Style::Faint, 4, marker.class.sentence()), output);
-        print_lines(&layout.text(&quoted(&marker.excerpt, VALUE)), output);
+    let mut findings: Vec<Vec<&Marker>> = Vec::new();
+    for marker in markers {
+        let is_same = |finding: &&mut Vec<&Marker>| {
+            finding[0].class == marker.class && finding[0].pointer == marker.pointer
+        };
+        match findings.iter_mut().find(is_same) {
+            Some(finding) => finding.push(marker),
+            None => findings.push(vec![marker]),
+        }
     }
-    if markers.len() > limit {
-        let rest = count(markers.len() - limit, "more marker", "more markers");
+    for finding in findings.iter().take(limit) {
+        let marker = finding[0];
+        let more = match finding.len() {
+            1 => String::new(),
+            many => format!(" ({many} times)"),
+        };
+        let code = format!("marker {}{more}", marker.class.name());
+        print_finding(Style::Alarm, marker.class.sentence(), &code, &marker.pointer, layout, output);
+        let shown = match limit {
+            usize::MAX => finding.as_slice(),
+            _ => &finding[..1],
+        };
+        for marker in shown {
+            print_lines(&layout.text(&quoted(&marker.excerpt, VALUE)), output);
+        }
+    }
+    if findings.len() > limit {
+        let rest = count(findings.len() - limit, "more marker", "more markers");
         output.line(Style::Faint, &format!("  … and {rest}: d shows them"));
+    }
+}
+
+/// A sentence of ours with its code and place: on one line where there is room.
+fn print_finding(style: Style, sentence: &str, code: &str, pointer: &str, layout: Layout, output: &mut Output) {
+    let place = format!("{code}  {}", visible_within(pointer, VALUE));
+    let place = place.trim_end();
+    output.line(Style::Plain, "");
+    let sentence = layout.prose(style, 2, sentence);
+    match (sentence.as_slice(), layout.has_room(&sentence, place)) {
+        ([only], true) => {
+            let mut line = only.clone();
+            line.push((Style::Faint, format!("  {place}")));
+            output.parts(&line);
+        }
+        _ => {
+            print_lines(&sentence, output);
+            print_lines(&layout.prose(Style::Faint, 2, place), output);
+        }
     }
 }
 
@@ -264,27 +302,40 @@ fn print_change(change: &Change, step: &Step, layout: Layout, output: &mut Outpu
         .reasons
         .iter()
         .any(|reason| reason.code == change.kind.name() && reason.pointer == change.pointer);
-    let (style, noted) = match is_held {
-        true => (Style::Strong, ""),
-        false => (Style::Plain, "  (only noted)"),
+    let style = if is_held { Style::Strong } else { Style::Plain };
+    let sentence = match is_held {
+        true => change.kind.sentence().to_owned(),
+        false => format!("Noted only: {}", change.kind.sentence()),
     };
-    let pointer = visible_within(&change.pointer, VALUE);
-    let line = format!("{}  {pointer}{noted}", change.kind.name());
-    print_lines(&layout.prose(style, 2, line.trim_end()), output);
-    print_lines(&layout.prose(Style::Faint, 4, change.kind.sentence()), output);
-    let before = change.before.as_deref().unwrap_or_default();
-    let after = change.after.as_deref().unwrap_or_default();
-    print_lines(&layout.difference(before, after), output);
+    print_finding(style, &sentence, change.kind.name(), &change.pointer, layout, output);
+    let (before, after) = values(change);
+    print_lines(&layout.difference(&before, &after), output);
     if let Some(witness) = &change.witness {
         let label = match change.kind.direction() {
             Direction::Meaning => "a result that is allowed now and was not:",
             _ => "a call that was accepted and is refused now:",
         };
-        print_lines(&layout.prose(Style::Plain, 4, label), output);
+        print_lines(&layout.prose(Style::Plain, 2, label), output);
         print_lines(&layout.text(&visible_within(witness, VALUE)), output);
     }
     if let Some(rule) = &change.rule {
-        print_lines(&layout.prose(Style::Faint, 4, &format!("by the rule {rule}")), output);
+        print_lines(&layout.prose(Style::Faint, 2, &format!("by the rule {rule}")), output);
+    }
+}
+
+/// Both sides; small JSON without its line breaks.
+fn values(change: &Change) -> (String, String) {
+    const SMALL: usize = 40;
+    let side = |text: &Option<String>| text.clone().unwrap_or_default();
+    let (before, after) = (side(&change.before), side(&change.after));
+    let on_one_line = |text: &str| match text.starts_with(['{', '[']) {
+        true => text.lines().map(str::trim_start).collect::<Vec<_>>().join(" "),
+        false => text.to_owned(),
+    };
+    let (short_before, short_after) = (on_one_line(&before), on_one_line(&after));
+    match short_before.chars().count().max(short_after.chars().count()) <= SMALL {
+        true => (short_before, short_after),
+        false => (before, after),
     }
 }
 

@@ -473,7 +473,7 @@ fn question(row: &Row, rest: usize) -> String {
         true => format!("A this and the other {rest} of this kind  "),
         false => String::new(),
     };
-    format!("{approve}r refuse  s skip  {more}d details  u undo  q quit  ? >")
+    format!("{approve}r refuse  s skip  {more}d details  u undo  q quit  ? help >")
 }
 
 /// Whether the record still has what was shown, compared with the same baseline, and nobody decided on it meanwhile.
