@@ -1,5 +1,6 @@
 //! Real processes and real sockets: the fixture server, rmcp, and the official SDKs as foreign peers.
 
+mod check;
 mod cli;
 mod client;
 mod explain;
@@ -10,4 +11,5 @@ mod refusal;
 mod report;
 mod review;
 mod rmcp;
+mod status;
 mod stdio;

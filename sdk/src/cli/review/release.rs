@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use mcpindex::gate::danger::Danger;
-use mcpindex::pins::{Held, Pin, Record, TextPin, ToolPin};
+use mcpindex::pins::{Held, Pin, Record, TextPin, ToolPin, Via};
 use mcpindex::text_diff::{self, changed_lines};
 use mcpindex_contract::change::{Change, ChangeKind, Subject};
 use mcpindex_contract::definition::Definition;
@@ -45,7 +45,7 @@ impl Section {
             Section::Meaning => "a default or a result means something else",
             Section::Text => "text that the model reads is different",
             Section::Benign => "nothing that guard holds",
-            Section::Older => "older definitions, declared differently since",
+            Section::Older => "older: first seen before what is approved now, or before another that waits",
         }
     }
 
@@ -136,6 +136,11 @@ impl Baseline {
             at: pin.at,
             via: pin.via.name(),
         }
+    }
+
+    /// Whether a person approved this after the other was seen first.
+    fn is_after(&self, held: &Held) -> bool {
+        self.via == Via::Approved.name() && self.at >= held.first_seen
     }
 
     fn of_text(pin: &TextPin) -> Baseline {
@@ -236,10 +241,12 @@ fn items_of_tool(name: &str, pin: &ToolPin, is_first_sight: bool, steps: &mut St
     let newest = pin.waiting().map(|(digest, held)| (held.first_seen, digest)).max();
     let item = |(digest, held): (&str, &Held)| {
         let step = steps.of_tool(&what, digest, held, baseline.as_ref(), is_first_sight);
-        let is_newest = newest == Some((held.first_seen, digest));
-        let section = match is_newest {
-            true => step.section(),
-            false => Section::Older,
+        let is_older = newest != Some((held.first_seen, digest)) || baseline.as_ref().is_some_and(|it| it.is_after(held));
+        let section = match step.section() {
+            // What is dangerous is so whenever it was declared.
+            dangerous if dangerous.is_dangerous() => dangerous,
+            _ if is_older => Section::Older,
+            other => other,
         };
         Item {
             what: what.clone(),
@@ -261,10 +268,11 @@ fn items_of_instructions(record: &Record, steps: &mut Steps) -> Vec<Item> {
     let newest = held().map(|(digest, held)| (held.first_seen, digest)).max();
     let item = |(digest, held): (&str, &Held)| {
         let step = steps.of_instructions(digest, held, baseline.as_ref());
-        let section = match (newest == Some((held.first_seen, digest)), step.markers.is_empty()) {
-            (false, _) => Section::Older,
-            (true, false) => Section::Marker,
-            (true, true) => Section::Instructions,
+        let is_older = newest != Some((held.first_seen, digest)) || baseline.as_ref().is_some_and(|it| it.is_after(held));
+        let section = match (step.markers.is_empty(), is_older) {
+            (false, _) => Section::Marker,
+            (true, true) => Section::Older,
+            (true, false) => Section::Instructions,
         };
         Item {
             what: What::Instructions,

@@ -67,12 +67,16 @@ fn heading_style(section: Section) -> Style {
     }
 }
 
-/// The row's name in a list.
+/// The row's name, in a list and beside its decision.
 pub(super) fn names(row: &Row) -> String {
+    names_within(row, NAME - 14)
+}
+
+fn names_within(row: &Row, limit: usize) -> String {
     let first = row.first();
     let name = match &first.what {
         What::Instructions => "the server's instructions".to_owned(),
-        What::Tool(name) => visible_within(name, NAME - 14),
+        What::Tool(name) => visible_within(name, limit),
     };
     match row.items.len() - 1 {
         0 => name,
@@ -110,14 +114,13 @@ fn blast(action: &Action) -> &'static str {
 /// One row: everything a decision needs.
 pub(super) fn print_row(position: &str, server: &str, row: &Row, layout: Layout, output: &mut Output) {
     let first = row.first();
-    output.line(heading_style(row.section), &format!("{position}  {}  on {server}", names(row)));
-    output.line(Style::Faint, &format!("  {}", row.section.title()));
+    let heading = format!("{position}  {}  on {server}", names_within(row, VALUE));
+    print_lines(&layout.prose(heading_style(row.section), 0, &heading), output);
+    print_lines(&layout.prose(Style::Faint, 2, row.section.title()), output);
     print_origin(row, layout, output);
     if let Some(reason) = &first.step.no_digest {
-        output.line(
-            Style::Alarm,
-            &format!("  can't be approved, since nothing can be pinned to it: {reason}"),
-        );
+        let line = format!("can't be approved, since nothing can be pinned to it: {reason}");
+        print_lines(&layout.prose(Style::Alarm, 2, &line), output);
     }
     print_classes(&first.step, layout, output);
     print_reasons(&first.step, layout, output);
@@ -154,10 +157,6 @@ fn print_origin(row: &Row, layout: Layout, output: &mut Output) {
         None => origin.push_str("; nothing of this name is pinned"),
     }
     print_lines(&layout.prose(Style::Faint, 2, &origin), output);
-    if row.section == Section::Older {
-        let note = "the server has declared it differently since: approved, it waits for the server to come back to it";
-        print_lines(&layout.prose(Style::Faint, 2, note), output);
-    }
     if first.refused_before > 0 {
         let refused = count(first.refused_before, "other definition", "other definitions");
         output.line(Style::Faint, &format!("  {refused} of it refused before"));
@@ -362,6 +361,7 @@ fn print_definition(item: &Item, layout: Layout, output: &mut Output) {
 pub(super) fn print_details(row: &Row, layout: Layout, output: &mut Output) {
     let layout = layout.whole();
     for item in &row.items {
+        output.line(Style::Plain, "");
         output.line(Style::Strong, &format!("  {}", visible_within(item.what.name(), VALUE)));
         output.line(Style::Plain, &format!("    declared  {}", item.digest));
         if let Some(baseline) = &item.baseline {
@@ -378,7 +378,8 @@ pub(super) fn print_details(row: &Row, layout: Layout, output: &mut Output) {
         }
         let is_new = |change: &Change| change.kind == ChangeKind::ToolAdded;
         if item.baseline.is_none() || item.step.changes.iter().any(is_new) || row.items.len() == 1 {
-            output.line(Style::Plain, "    as declared:");
+            output.line(Style::Plain, "");
+            output.line(Style::Plain, "  as declared:");
             print_definition(item, layout, output);
         }
     }
