@@ -5,6 +5,7 @@
 //!
 //! Invariant: a pin that can't be read is never an answer of "fine", nor is a definition that is held.
 
+use crate::gate::refusal::named;
 use crate::pins::{PinsError, Record, ToolPin, Via};
 
 /// One word for all that is known.
@@ -63,7 +64,7 @@ pub const CODES: &[(&str, &str)] = &[
 pub struct Reason {
     /// One of [`CODES`].
     pub code: &'static str,
-    /// One line for people; names in it are the server's, to be made visible.
+    /// One line for people; a name in it is the server's, quoted where it is no plain one.
     pub sentence: String,
 }
 
@@ -145,15 +146,31 @@ fn of_tool(record: &Record, pin: &ToolPin) -> Verdict {
         }
         // Refused, and nothing else was ever there.
         (0, None) => Verdict::of(Answer::NeedsPerson, "refused", sentence_of("refused")),
-        (1, _) => Verdict::of(Answer::NeedsPerson, "held", sentence_of("held")),
-        (many, _) => {
-            let sentence = format!("The server declared {many} definitions of it that nobody has approved yet.");
-            Verdict::of(Answer::NeedsPerson, "held", sentence)
-        }
+        (_, baseline) => Verdict::of(Answer::NeedsPerson, "held", held_sentence(pin, baseline.is_some())),
     };
     match instructions_wait(record) {
         true => verdict.and("instructions-held", sentence_of("instructions-held")),
         false => verdict,
+    }
+}
+
+/// What is held of a tool and for what.
+fn held_sentence(pin: &ToolPin, is_pinned: bool) -> String {
+    let mut codes: Vec<&str> = Vec::new();
+    for (_, held) in pin.waiting() {
+        for code in &held.codes {
+            if !codes.contains(&code.as_str()) {
+                codes.push(code);
+            }
+        }
+    }
+    let what = match is_pinned {
+        true => "The server declared it differently than it is pinned, and nobody has approved that",
+        false => "The server declared it, and nobody has approved it",
+    };
+    match codes.is_empty() {
+        true => format!("{what}."),
+        false => format!("{what}: {}.", some(&codes)),
     }
 }
 
@@ -195,7 +212,8 @@ fn names(record: &Record, is_meant: impl Fn(&ToolPin) -> bool) -> Vec<&str> {
 /// The first of some names.
 fn some(names: &[&str]) -> String {
     const SHOWN: usize = 5;
-    let shown = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    let shown = names.iter().take(SHOWN).map(|name| named(name));
+    let shown = shown.collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(SHOWN) {
         0 => shown,
         rest => format!("{shown} and {rest} more"),

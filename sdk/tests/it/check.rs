@@ -50,8 +50,18 @@ fn check(machine: &Machine, arguments: &[&str]) -> String {
 #[test]
 fn what_a_person_approved_is_ready() {
     let machine = machine(|record| pin(record, "search", Via::Approved));
-    assert_snapshot!(check(&machine, &["npm:docs", "search"]), @"");
-    assert_snapshot!(check(&machine, &["npm:docs@2.0.0"]), @"");
+    assert_snapshot!(check(&machine, &["npm:docs", "search"]), @r#"
+    exit 0
+    ready: search on npm:docs
+      approved  A person approved exactly this definition.
+    --
+    "#);
+    assert_snapshot!(check(&machine, &["npm:docs@2.0.0"]), @r#"
+    exit 0
+    ready: npm:docs
+      tools-pinned  The one tool that was seen of it is pinned, and not held.
+    --
+    "#);
 }
 
 #[test]
@@ -62,9 +72,25 @@ fn what_was_pinned_at_first_sight_is_ready_and_said_to_be_just_that() {
         let seen = Definition::read(r#"{"name":"search","title":"Search"}"#);
         record.accept("search", &seen, MARCH);
     });
-    assert_snapshot!(check(&machine, &["npm:docs", "search"]), @"");
-    assert_snapshot!(check(&machine, &["npm:docs", "fetch"]), @"");
-    assert_snapshot!(check(&machine, &["npm:docs"]), @"");
+    assert_snapshot!(check(&machine, &["npm:docs", "search"]), @r#"
+    exit 0
+    ready: search on npm:docs
+      pinned-first-sight  Pinned when the server was first seen; no person has approved it.
+      accepted-since  The server declared it differently since, and the gate judged the difference benign.
+    --
+    "#);
+    assert_snapshot!(check(&machine, &["npm:docs", "fetch"]), @r#"
+    exit 0
+    ready: fetch on npm:docs
+      pinned-imported  Taken over from the pins of the published client.
+    --
+    "#);
+    assert_snapshot!(check(&machine, &["npm:docs"]), @r#"
+    exit 0
+    ready: npm:docs
+      tools-pinned  2 tools are pinned, and none is held.
+    --
+    "#);
 }
 
 #[test]
@@ -79,9 +105,30 @@ fn what_is_held_needs_a_person() {
         let new = Instructions::read(r#""New.""#);
         record.pin_instructions(new.as_ref(), Some(r#""New.""#), Via::FirstSight, MARCH);
     });
-    assert_snapshot!(check(&machine, &["npm:docs", "search"]), @"");
-    assert_snapshot!(check(&machine, &["npm:docs", "fetch"]), @"");
-    assert_snapshot!(check(&machine, &["npm:docs"]), @"");
+    assert_snapshot!(check(&machine, &["npm:docs", "search"]), @r#"
+    exit 11
+    needs a person: search on npm:docs
+      held  The server declared it differently than it is pinned, and nobody has approved that: title-added.
+      instructions-held  The server's instructions to the model changed, and nobody has approved them yet.
+      `mcpindex review` shows it, and takes the decision
+    --
+    "#);
+    assert_snapshot!(check(&machine, &["npm:docs", "fetch"]), @r#"
+    exit 0
+    ready: fetch on npm:docs
+      pinned-first-sight  Pinned when the server was first seen; no person has approved it.
+      instructions-held  The server's instructions to the model changed, and nobody has approved them yet.
+      `mcpindex review` shows it, and takes the decision
+    --
+    "#);
+    assert_snapshot!(check(&machine, &["npm:docs"]), @r#"
+    exit 11
+    needs a person: npm:docs
+      held  2 of 3 tools held: delete, search.
+      instructions-held  The server's instructions to the model changed, and nobody has approved them yet.
+      `mcpindex review` shows it, and takes the decision
+    --
+    "#);
 }
 
 #[test]
@@ -91,18 +138,49 @@ fn what_was_refused_and_never_anything_else_needs_a_person() {
         let digest = hold(record, "delete");
         record.refuse("delete", &digest, MARCH);
     });
-    assert_snapshot!(check(&machine, &["npm:docs", "delete"]), @"");
-    assert_snapshot!(check(&machine, &["npm:docs"]), @"");
+    assert_snapshot!(check(&machine, &["npm:docs", "delete"]), @r#"
+    exit 11
+    needs a person: delete on npm:docs
+      refused  A person refused what the server declared.
+    --
+    "#);
+    assert_snapshot!(check(&machine, &["npm:docs"]), @r#"
+    exit 0
+    ready: npm:docs
+      tools-pinned  The one tool that was seen of it is pinned, and not held.
+      refused  Refused by a person, and left out: delete.
+    --
+    "#);
 }
 
 #[test]
 fn what_was_never_seen_is_unknown_and_what_is_not_there_is_said_so() {
     let machine = machine(|record| pin(record, "search", Via::FirstSight));
     machine.update("npm:silent", |record| record.pin_instructions(None, None, Via::FirstSight, MARCH));
-    assert_snapshot!(check(&machine, &["npm:other"]), @"");
-    assert_snapshot!(check(&machine, &["npm:silent", "search"]), @"");
-    assert_snapshot!(check(&machine, &["npm:docs", "delete"]), @"");
-    assert_snapshot!(check(&machine, &["docs"]), @"");
+    assert_snapshot!(check(&machine, &["npm:other"]), @r#"
+    exit 10
+    unknown: npm:other
+      never-seen  No gate of this machine has seen the server.
+    --
+    "#);
+    assert_snapshot!(check(&machine, &["npm:silent", "search"]), @r#"
+    exit 10
+    unknown: search on npm:silent
+      no-tool-seen  A gate has seen the server, and no tool of it yet.
+    --
+    "#);
+    assert_snapshot!(check(&machine, &["npm:docs", "delete"]), @r#"
+    exit 12
+    no such server or tool: delete on npm:docs
+      no-such-tool  The server never listed a tool of this name.
+    --
+    "#);
+    assert_snapshot!(check(&machine, &["docs"]), @r#"
+    exit 12
+    no such server or tool
+      no-such-server  `docs` names no server: expected `npm:NAME`, `pypi:NAME`, `oci:NAME` or an http(s) URL; `mcpindex pins list` shows the servers that have pins, each with its short id
+    --
+    "#);
 }
 
 #[test]

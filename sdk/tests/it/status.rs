@@ -56,7 +56,11 @@ fn desk() -> Machine {
 
 #[test]
 fn nothing_here_says_where_to_begin() {
-    assert_snapshot!(status(&Machine::new()), @"");
+    assert_snapshot!(status(&Machine::new()), @r#"
+    exit 0
+    next: no host's configuration names a server here: `mcpindex gate -- COMMAND` gates one by hand
+    --
+    "#);
 }
 
 #[test]

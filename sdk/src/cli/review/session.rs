@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::io::BufRead;
 
 use mcpindex::clock::Clock;
-use mcpindex::gate::refusal::short_digest;
+use mcpindex::gate::refusal::{named, short_digest};
 use mcpindex::pins::{Pins, PinsError, Record, ServerKey};
 
 use super::super::exit::Exit;
@@ -473,7 +473,12 @@ fn question(row: &Row, rest: usize) -> String {
         true => format!("A this and the other {rest} of this kind  "),
         false => String::new(),
     };
-    format!("{approve}r refuse  s skip  {more}d details  u undo  q quit  ? help >")
+    // The row's heading may have scrolled away.
+    let name = match row.items.as_slice() {
+        [Item { what: What::Tool(tool), .. }] => named(tool),
+        _ => names(row),
+    };
+    format!("{name}: {approve}r refuse  s skip  {more}d details  u undo  q quit  ? help >")
 }
 
 /// Whether the record still has what was shown, compared with the same baseline, and nobody decided on it meanwhile.
