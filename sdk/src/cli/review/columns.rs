@@ -17,6 +17,9 @@ const SIDE_BY_SIDE: usize = 88;
 const NO_TERMINAL: usize = 100;
 /// Wider columns are harder to read, not easier.
 const WIDEST: usize = 180;
+/// The most lines of one text, and of one that is only noted.
+const LINES: usize = 40;
+const BRIEF: usize = 6;
 /// Characters of a long stretch that both sides have, shown beside a difference.
 const AROUND: usize = 60;
 
@@ -40,7 +43,7 @@ impl Layout {
             width: columns,
             is_side_by_side: width.is_some() && columns >= SIDE_BY_SIDE,
             has_colour,
-            lines: 40,
+            lines: LINES,
             is_shortened: true,
         }
     }
@@ -50,6 +53,17 @@ impl Layout {
         Layout {
             lines: usize::MAX,
             is_shortened: false,
+            ..self
+        }
+    }
+
+    /// For what is only noted: a glance, unless everything is asked for.
+    pub(super) fn brief(self) -> Layout {
+        Layout {
+            lines: match self.is_shortened {
+                true => BRIEF,
+                false => self.lines,
+            },
             ..self
         }
     }

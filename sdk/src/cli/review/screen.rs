@@ -301,10 +301,9 @@ fn print_change(change: &Change, step: &Step, layout: Layout, output: &mut Outpu
         .reasons
         .iter()
         .any(|reason| reason.code == change.kind.name() && reason.pointer == change.pointer);
-    let style = if is_held { Style::Strong } else { Style::Plain };
-    let sentence = match is_held {
-        true => change.kind.sentence().to_owned(),
-        false => format!("Noted only: {}", change.kind.sentence()),
+    let (style, sentence, layout) = match is_held {
+        true => (Style::Strong, change.kind.sentence().to_owned(), layout),
+        false => (Style::Plain, format!("Noted only: {}", change.kind.sentence()), layout.brief()),
     };
     print_finding(style, &sentence, change.kind.name(), &change.pointer, layout, output);
     let (before, after) = values(change);
