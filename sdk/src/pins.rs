@@ -8,6 +8,7 @@
 //! error of its own and never an empty record; every update is one atomic, synced write, made under a lock on the newest
 //! state, so that many processes lose nothing of each other's.
 
+mod bounds;
 mod document;
 mod file;
 mod index;
@@ -15,6 +16,7 @@ mod key;
 mod lock;
 mod published;
 mod record;
+mod verify;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,7 +35,7 @@ pub use record::{Accepted, Held, MemberPin, Pin, Record, TextPin, ToolPin, Via};
 pub enum PinsError {
     /// The server was pinned before, and its file is gone.
     #[error(
-        "the pins of {server} are gone, though it was pinned before: restore `{path}`, or `mcpindex pins reset` to trust it anew"
+        "the pins of {server} are gone, though it was pinned before: restore `{path}`, or `mcpindex pins reset {server}` to trust it anew"
     )]
     Gone {
         /// The identity.
@@ -42,15 +44,13 @@ pub enum PinsError {
         path: String,
     },
     /// The file is there and can't be read as what it should be.
-    #[error(
-        "the pins of {server} can't be read: `{path}`: {reason}; restore it, or `mcpindex pins reset` to trust the server anew"
-    )]
+    #[error("the pins of {server} can't be read: `{path}`: {reason}")]
     Unreadable {
         /// The identity.
         server: String,
         /// The file.
         path: String,
-        /// What is wrong, with line and column where there is one.
+        /// What is wrong, with line and column where there is one, and what to do.
         reason: String,
     },
     /// The file was written by a newer mcpindex.
@@ -63,7 +63,7 @@ pub enum PinsError {
     },
     /// The record says something that can't be: a text that doesn't hash to its digest, another server's record.
     #[error(
-        "the pins of {server} were altered: `{path}`: {reason}; restore it, or `mcpindex pins reset` to trust the server anew"
+        "the pins of {server} were altered: `{path}`: {reason}; restore it, or `mcpindex pins reset {server}` to trust it anew"
     )]
     Altered {
         /// The identity.
@@ -80,7 +80,7 @@ pub enum PinsError {
         server: String,
         /// The file.
         path: String,
-        /// What the system said.
+        /// What the system said, and what to do.
         reason: String,
     },
     /// Another process is at them, and has been for too long.

@@ -77,7 +77,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     make_directory(directory)?;
     // A new name is made with mode 0600, and removed again unless it takes its place.
     let mut fresh = tempfile::Builder::new().prefix(".new-").tempfile_in(directory)?;
-    fresh.write_all(bytes)?;
+    fresh.as_file_mut().write_all(bytes)?;
     fresh.as_file().sync_all()?;
     fresh.persist(path).map_err(|error| error.error)?;
     sync_directory(directory)
@@ -112,9 +112,25 @@ pub(crate) struct OwnFile {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Reads a file of this user's; `None` when there is none. Anything but a regular file, another user's file, a link and
-/// more than `limit` bytes are errors that say so.
-pub(crate) fn read_own_file(path: &Path, limit: u64) -> io::Result<Option<OwnFile>> {
+/// Why there is nothing to read where a file of this user's is due.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotRead {
+    #[error("it is a symbolic link, which is not followed")]
+    Link,
+    #[error("it is a directory, not a file")]
+    Directory,
+    #[error("it is no regular file")]
+    NoFile,
+    #[error("it belongs to user {owner} and this process runs as user {user}: run it as the owner")]
+    OtherOwner { owner: u32, user: u32 },
+    #[error("it is larger than {0} bytes")]
+    TooLarge(u64),
+    #[error("{}", said(.0))]
+    Failed(#[from] io::Error),
+}
+
+/// Reads a file of this user's; `None` when there is none.
+pub(crate) fn read_own_file(path: &Path, limit: u64) -> Result<Option<OwnFile>, NotRead> {
     let opened = OpenOptions::new()
         .read(true)
         // Without waiting, since a pipe may stand there.
@@ -124,28 +140,26 @@ pub(crate) fn read_own_file(path: &Path, limit: u64) -> io::Result<Option<OwnFil
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
-            return Err(io::Error::other("it is a symbolic link, which is not followed"));
+            return Err(NotRead::Link);
         }
-        Err(error) => return Err(error),
+        Err(error) => return Err(NotRead::Failed(error)),
     };
     let metadata = file.metadata()?;
     if metadata.is_dir() {
-        return Err(io::Error::other("it is a directory, not a file"));
+        return Err(NotRead::Directory);
     }
     if !metadata.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(NotRead::NoFile);
     }
     let user = rustix::process::geteuid().as_raw();
-    if metadata.uid() != user {
-        return Err(io::Error::other(format!(
-            "it belongs to user {} and this process runs as user {user}: run it as the owner",
-            metadata.uid()
-        )));
+    let owner = metadata.uid();
+    if owner != user {
+        return Err(NotRead::OtherOwner { owner, user });
     }
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(limit)).unwrap_or_default());
     (&file).take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
-        return Err(io::Error::other(format!("it is larger than {limit} bytes")));
+        return Err(NotRead::TooLarge(limit));
     }
     Ok(Some(OwnFile {
         file,
@@ -228,7 +242,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("a");
         let check = |expected: &str| {
-            let error = read_own_file(&path, 3).err().map(|error| said(&error));
+            let error = read_own_file(&path, 3).err().map(|error| error.to_string());
             assert_eq!(error.as_deref(), Some(expected));
         };
         assert!(read_own_file(&path, 3).unwrap().is_none());
@@ -242,7 +256,7 @@ mod tests {
         check("it is a directory, not a file");
         let below = read_own_file(&parent.path().join("b/c"), 3).err();
         assert_eq!(
-            below.map(|error| said(&error)).as_deref(),
+            below.map(|error| error.to_string()).as_deref(),
             Some("a part of the path is no directory")
         );
     }

@@ -162,6 +162,9 @@ fn print(key: &ServerKey, record: &Record, output: &mut Output) -> usize {
         };
         output.line(Style::Plain, &format!("  {what}  {}", entry.digest));
         let mut line = format!("    {is_new}first seen {}", date(entry.at));
+        if entry.digest.starts_with("raw-") {
+            line.push_str(", can't be approved since readers disagree on what it says");
+        }
         if !codes.is_empty() {
             line.push_str(": ");
             line.push_str(&codes);

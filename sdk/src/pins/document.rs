@@ -74,3 +74,48 @@ impl Document {
         Ok(bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use mcpindex_contract::definition::Definition;
+    use mcpindex_contract::identity::Identity;
+
+    use super::super::record::Via;
+    use super::*;
+
+    #[test]
+    fn no_flipped_bit_makes_another_baseline() {
+        let key = ServerKey::usual(Identity::from_reference("npm:docs").unwrap().identity);
+        let mut record = Record::default();
+        let one = Definition::read(r#"{"name":"a","title":"One","_meta":{"k":1}}"#);
+        record.pin("a", &one, Via::FirstSight, 7);
+        record.hold(
+            "a",
+            &Definition::read(r#"{"name":"a","title":"Two"}"#),
+            &["title-changed"],
+            8,
+        );
+        let whole = Document::write(&key, &record).unwrap();
+        for (index, bit) in (0..whole.len()).flat_map(|index| (0..8).map(move |bit| (index, bit))) {
+            let mut bytes = whole.clone();
+            bytes[index] ^= 1 << bit;
+            let Ok(document) = Document::read(&bytes) else {
+                continue;
+            };
+            if document.key().as_ref() != Some(&key) || document.record.verify(&Record::default()).is_err() {
+                continue;
+            }
+            // What is not hashed may differ: times and reasons.
+            let texts = |record: &Record| {
+                let pin = record.tools.get("a").cloned().unwrap_or_default();
+                let held: Vec<String> = pin.held.into_values().map(|held| held.definition).collect();
+                (record.tools.len(), pin.baseline.map(|pin| pin.definition), held)
+            };
+            assert_eq!(
+                texts(&document.record),
+                texts(&record),
+                "bit {bit} of byte {index}"
+            );
+        }
+    }
+}

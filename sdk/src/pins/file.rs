@@ -18,7 +18,9 @@ use super::index::{Entry, Index, IndexError};
 use super::key::ServerKey;
 use super::lock::{Lock, LockError, lock};
 use super::record::Record;
-use crate::state::{StateDirectory, make_directory, read_own_file, said, sync_directory, write_atomically};
+use crate::state::{
+    NotRead, StateDirectory, make_directory, read_own_file, said, sync_directory, write_atomically,
+};
 
 /// The largest record that is read or written.
 pub(super) const MAX_BYTES: u64 = 256 * 1024 * 1024;
@@ -160,7 +162,7 @@ impl RecordFile {
             )));
         }
         self.index.prepare().map_err(|error| self.index_error(error))?;
-        write_atomically(&self.path, &bytes).map_err(|error| self.not_saved(&said(&error)))?;
+        write_atomically(&self.path, &bytes).map_err(|error| self.not_saved(&not_written(&error)))?;
         let record = Arc::new(changed);
         self.seen = match File::open(&self.path).and_then(|file| Ok((Mark::of(&file.metadata()?), file))) {
             Ok((mark, file)) => Some(Seen {
@@ -181,7 +183,7 @@ impl RecordFile {
         self.seen = None;
         match fs::remove_file(&self.path).and_then(|()| sync_directory(&self.state.gate())) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(self.not_saved(&said(&error)));
+                return Err(self.not_saved(&not_written(&error)));
             }
             _ => {}
         }
@@ -190,21 +192,39 @@ impl RecordFile {
     }
 
     fn lock(&self) -> Result<Lock, PinsError> {
-        let gate = self.state.gate();
-        make_directory(&gate).map_err(|error| self.not_saved(&said(&error)))?;
+        self.refuse_link()?;
+        make_directory(&self.state.gate()).map_err(|error| self.not_saved(&not_written(&error)))?;
         let path = self.path.with_extension("lock");
         lock(&path, self.lock_limit).map_err(|error| match error {
             LockError::Busy => self.busy(&path),
-            LockError::Failed(error) => self.not_saved(&said(&error)),
+            LockError::Failed(error) => self.not_saved(&not_written(&error)),
         })
+    }
+
+    /// A link in place of the records' directory would lead elsewhere what is read and written.
+    fn refuse_link(&self) -> Result<(), PinsError> {
+        match fs::symlink_metadata(self.state.gate()) {
+            Ok(gate) if gate.is_symlink() => Err(self.unreadable(
+                "its directory is a symbolic link, which is not followed: set MCPINDEX_STATE_DIR instead",
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// The record as it is, and whether it has to be there.
     fn read(&mut self) -> Result<Read, PinsError> {
-        if fs::symlink_metadata(self.state.gate()).is_ok_and(|gate| gate.is_symlink()) {
-            return Err(self.unreadable("its directory is a symbolic link, which is not followed"));
-        }
-        let own = read_own_file(&self.path, MAX_BYTES).map_err(|error| self.unreadable(&said(&error)))?;
+        self.refuse_link()?;
+        let own = read_own_file(&self.path, MAX_BYTES).map_err(|error| {
+            let reason = error.to_string();
+            match error {
+                // There is nothing wrong with the record itself.
+                NotRead::OtherOwner { .. } => self.unreadable(&reason),
+                NotRead::Failed(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    self.unreadable(&format!("{reason}: let this user read it"))
+                }
+                _ => self.damaged(&self.path, &reason),
+            }
+        })?;
         let record = match &own {
             Some(own) => Some(self.parse(&own.bytes)?),
             None => None,
@@ -230,11 +250,12 @@ impl RecordFile {
                 }),
             };
         };
+        let is_listed = listed.is_some();
         let tools_listed = listed.is_some_and(|entry| entry.tools);
         if tools_listed && record.is_empty() {
             return Err(self.altered("it has no pins, and tools of this server were pinned before"));
         }
-        if !tools_listed {
+        if !is_listed || tools_listed == record.is_empty() {
             // A crash came between the two writes. Where it can't be mended now, the next update says so.
             drop(self.list(&record));
         }
@@ -251,7 +272,7 @@ impl RecordFile {
                 server: self.key.identity.to_string(),
                 version,
             },
-            DocumentError::Damaged(reason) => self.unreadable(&reason),
+            DocumentError::Damaged(reason) => self.damaged(&self.path, &reason),
         })?;
         match document.key() {
             Some(key) if key == self.key => {}
@@ -272,7 +293,7 @@ impl RecordFile {
         let file_name = self.key.file_name();
         let tools = !record.is_empty();
         match self.index.entry(&file_name)? {
-            (Some(entry), _) if entry.tools || !tools => Ok(()),
+            (Some(entry), _) if entry.tools == tools => Ok(()),
             _ => self.index.insert(&file_name, Entry::of(&self.key, tools)),
         }
     }
@@ -283,6 +304,13 @@ impl RecordFile {
             path: self.path.display().to_string(),
             reason: reason.to_owned(),
         }
+    }
+
+    fn damaged(&self, path: &Path, reason: &str) -> PinsError {
+        let server = self.key.identity.to_string();
+        let reason = format!("{reason}; restore it, or `mcpindex pins reset {server}` to trust it anew");
+        let path = path.display().to_string();
+        PinsError::Unreadable { server, path, reason }
     }
 
     fn altered(&self, reason: &str) -> PinsError {
@@ -315,17 +343,25 @@ impl RecordFile {
         match error {
             IndexError::Busy => self.busy(&path.with_extension("lock")),
             IndexError::Newer(version) => PinsError::Newer { server, version },
-            IndexError::Unreadable(reason) => PinsError::Unreadable {
-                server,
-                path: path.display().to_string(),
-                reason,
-            },
+            IndexError::Unreadable(reason) => self.damaged(&path, &reason),
             IndexError::NotSaved(reason) => PinsError::NotSaved {
                 server,
                 path: path.display().to_string(),
                 reason,
             },
         }
+    }
+}
+
+/// What the system said about a write, and what to do about it.
+pub(super) fn not_written(error: &io::Error) -> String {
+    let said = said(error);
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            format!("{said}: let this user write there, or name another directory with MCPINDEX_STATE_DIR")
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => format!("{said}: free some space"),
+        _ => said,
     }
 }
 
@@ -438,7 +474,7 @@ mod tests {
         let bench = Bench::new();
         bench.pin("a", A);
         fs::remove_file(bench.path()).unwrap();
-        let gone = "the pins of npm:docs are gone, though it was pinned before: restore `STATE/gate/docs--1ab25d99ecf1907e.json`, or `mcpindex pins reset` to trust it anew";
+        let gone = "the pins of npm:docs are gone, though it was pinned before: restore `STATE/gate/docs--1ab25d99ecf1907e.json`, or `mcpindex pins reset npm:docs` to trust it anew";
         assert_eq!(bench.look(), gone);
         fs::remove_dir_all(bench.state.gate()).unwrap();
         assert_eq!(bench.look(), gone);
@@ -458,8 +494,25 @@ mod tests {
         fs::write(bench.path(), empty).unwrap();
         assert_eq!(
             bench.look(),
-            "the pins of npm:docs were altered: `STATE/gate/docs--1ab25d99ecf1907e.json`: it has no pins, and tools of this server were pinned before; restore it, or `mcpindex pins reset` to trust the server anew"
+            "the pins of npm:docs were altered: `STATE/gate/docs--1ab25d99ecf1907e.json`: it has no pins, and tools of this server were pinned before; restore it, or `mcpindex pins reset npm:docs` to trust it anew"
         );
+    }
+
+    #[test]
+    fn a_first_approval_taken_back_is_no_lost_pin() {
+        let bench = Bench::new();
+        let tool = Definition::read(A);
+        let digest = tool.digest().to_string();
+        let held = bench
+            .open()
+            .update(|record| record.hold("a", &tool, &[], 7))
+            .unwrap();
+        bench
+            .open()
+            .update(|record| assert!(record.approve("a", &digest, 8)))
+            .unwrap();
+        bench.open().update(|record| *record = (*held).clone()).unwrap();
+        assert_eq!(bench.open().record().unwrap(), held);
     }
 
     #[test]
@@ -499,7 +552,7 @@ mod tests {
         fs::write(bench.index(), "{").unwrap();
         assert_eq!(
             bench.look(),
-            "the pins of npm:docs can't be read: `STATE/gate-servers.json`: EOF while parsing an object at line 1 column 1; restore it, or `mcpindex pins reset` to trust the server anew"
+            "the pins of npm:docs can't be read: `STATE/gate-servers.json`: EOF while parsing an object at line 1 column 1; restore it, or `mcpindex pins reset npm:docs` to trust it anew"
         );
         bench.open().reset().unwrap();
         assert_eq!(bench.look(), "[]");
@@ -543,13 +596,17 @@ mod tests {
                 record.hold("a", &Definition::read(r#"{"name":"a","title":"T"}"#), &[], 8);
             };
             bench.open().update(change).unwrap();
+            let mut reader = bench.open();
+            reader.record().unwrap();
             let text = fs::read_to_string(bench.path()).unwrap();
             assert!(text.contains(from), "{text}");
             fs::write(bench.path(), text.replacen(from, to, 1)).unwrap();
             let expected = format!(
-                "the pins of npm:docs were altered: `STATE/gate/docs--1ab25d99ecf1907e.json`: {reason}; restore it, or `mcpindex pins reset` to trust the server anew"
+                "the pins of npm:docs were altered: `STATE/gate/docs--1ab25d99ecf1907e.json`: {reason}; restore it, or `mcpindex pins reset npm:docs` to trust it anew"
             );
             assert_eq!(bench.look(), expected);
+            let again = reader.record();
+            assert!(matches!(again, Err(PinsError::Altered { .. })), "{again:?}");
         };
         let a = Definition::read(A).digest();
         check(
@@ -663,20 +720,30 @@ mod tests {
         const WRITERS: usize = 8;
         const UPDATES: usize = 25;
         let bench = Bench::new();
+        let bench = &bench;
+        let write = |writer: usize| {
+            let mut file = bench.open();
+            // The machine may be slow, and that is not what is tested.
+            file.lock_limit = Duration::from_secs(600);
+            file.index = Index::of(&bench.state, file.lock_limit);
+            for update in 0..UPDATES {
+                let name = format!("{writer}-{update}");
+                let definition = Definition::read(&format!(r#"{{"name":"{name}"}}"#));
+                file.update(|record| record.pin(&name, &definition, Via::NewTool, 7))
+                    .unwrap();
+            }
+        };
         std::thread::scope(|scope| {
-            for writer in 0..WRITERS {
-                let bench = &bench;
-                scope.spawn(move || {
-                    let mut file = bench.open();
-                    // The machine may be slow, and that is not what is tested.
-                    file.lock_limit = Duration::from_secs(600);
-                    for update in 0..UPDATES {
-                        let name = format!("{writer}-{update}");
-                        let definition = Definition::read(&format!(r#"{{"name":"{name}"}}"#));
-                        file.update(|record| record.pin(&name, &definition, Via::NewTool, 7))
-                            .unwrap();
-                    }
-                });
+            let writers: Vec<_> = (0..WRITERS)
+                .map(|writer| scope.spawn(move || write(writer)))
+                .collect();
+            // Whoever reads meanwhile sees whole records, each with all that the one before had.
+            let mut file = bench.open();
+            let mut most = 0;
+            while !writers.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+                let tools = file.record().unwrap().tools.len();
+                assert!(tools >= most, "{tools} after {most}");
+                most = tools;
             }
         });
         assert_eq!(bench.open().record().unwrap().tools.len(), WRITERS * UPDATES);

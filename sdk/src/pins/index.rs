@@ -16,9 +16,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::document::Document;
+use super::file::not_written;
 use super::key::ServerKey;
 use super::lock::{LockError, lock};
-use crate::state::{StateDirectory, read_own_file, said, write_atomically};
+use crate::state::{StateDirectory, read_own_file, write_atomically};
 
 const VERSION: u64 = 1;
 /// The largest list that is read: some 100,000 servers.
@@ -188,7 +189,7 @@ impl Index {
         let bytes = match read_own_file(&self.path(), MAX_BYTES) {
             Ok(None) => return Ok(Found::Missing),
             Ok(Some(own)) => own.bytes,
-            Err(error) => return Ok(Found::Damaged(said(&error))),
+            Err(error) => return Ok(Found::Damaged(error.to_string())),
         };
         match serde_json::from_slice::<File>(&bytes) {
             Ok(file) if file.version == VERSION => Ok(Found::Readable(file.servers)),
@@ -210,16 +211,16 @@ impl Index {
         let path = self.path();
         let _lock = lock(&path.with_extension("lock"), self.lock_limit).map_err(|error| match error {
             LockError::Busy => IndexError::Busy,
-            LockError::Failed(error) => IndexError::NotSaved(said(&error)),
+            LockError::Failed(error) => not_saved(&error),
         })?;
         let (before, mut servers) = match self.find()? {
             Found::Readable(servers) => (Some(servers.clone()), servers),
-            Found::Missing => (None, self.from_records()),
+            Found::Missing => (None, self.anew()),
             Found::Damaged(_) => {
                 // What a person may want to look at is not written over.
                 let aside = std::fs::rename(&path, path.with_extension("json.damaged"));
                 aside.map_err(|error| not_saved(&error))?;
-                (None, self.from_records())
+                (None, self.anew())
             }
         };
         change(&mut servers);
@@ -239,7 +240,8 @@ impl Index {
         Ok(made)
     }
 
-    fn from_records(&self) -> Servers {
+    /// As the records say.
+    fn anew(&self) -> Servers {
         let mut servers = Servers::new();
         for name in record_names(&self.state) {
             if let Some(document) = self.record_document(&name)
@@ -264,7 +266,7 @@ impl Index {
 }
 
 fn not_saved(error: &io::Error) -> IndexError {
-    IndexError::NotSaved(said(error))
+    IndexError::NotSaved(not_written(error))
 }
 
 /// The file names of all records, sorted. A directory that can't be read has none: each record in it then says so itself.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::digest::Digest;
-use mcpindex_contract::surface::{Instructions, Member, MemberKind};
+use mcpindex_contract::surface::{Instructions, MemberKind};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// How a definition came to be trusted.
@@ -424,7 +424,10 @@ impl Record {
             )
         };
         let about_instructions = texts(left) != texts(was);
-        let is_as_left = left.tools.iter().all(|(tool, pin)| self.tools.get(tool) == Some(pin))
+        let is_as_left = left
+            .tools
+            .iter()
+            .all(|(tool, pin)| self.tools.get(tool) == Some(pin))
             && (!about_instructions || texts(self) == texts(left));
         if !is_as_left {
             return false;
@@ -432,137 +435,14 @@ impl Record {
         self.tools
             .extend(was.tools.iter().map(|(tool, pin)| (tool.clone(), pin.clone())));
         if about_instructions {
-            (self.instructions, self.held_instructions, self.refused_instructions) = texts(was);
+            (
+                self.instructions,
+                self.held_instructions,
+                self.refused_instructions,
+            ) = texts(was);
         }
         true
     }
-
-    /// Brings the whole within its bounds. A baseline never goes.
-    pub(super) fn trim(&mut self) {
-        self.trim_held();
-        self.trim_members();
-    }
-
-    fn trim_held(&mut self) {
-        let bytes = |held: &Held| held.definition.len();
-        let mut excess = self
-            .tools
-            .values()
-            .flat_map(|pin| pin.held.values())
-            .map(bytes)
-            .sum::<usize>()
-            .saturating_sub(Record::MAX_HELD_BYTES);
-        if excess == 0 {
-            return;
-        }
-        let mut oldest: Vec<(i64, String, String, usize)> = Vec::new();
-        for (tool, pin) in &self.tools {
-            for (digest, held) in &pin.held {
-                oldest.push((held.first_seen, tool.clone(), digest.clone(), bytes(held)));
-            }
-        }
-        oldest.sort_unstable();
-        for (_, tool, digest, bytes) in oldest {
-            if excess == 0 {
-                break;
-            }
-            excess = excess.saturating_sub(bytes);
-            if let Some(pin) = self.tools.get_mut(&tool) {
-                pin.held.remove(&digest);
-                if *pin == ToolPin::default() {
-                    self.tools.remove(&tool);
-                }
-            }
-        }
-    }
-
-    fn trim_members(&mut self) {
-        let bytes = |member: &MemberPin| member.definition.len();
-        let all = self.members.values().flat_map(BTreeMap::values);
-        let mut excess = all
-            .map(bytes)
-            .sum::<usize>()
-            .saturating_sub(Record::MAX_MEMBER_BYTES);
-        for members in self.members.values_mut() {
-            let mut too_many = members.len().saturating_sub(Record::MAX_MEMBERS);
-            if excess == 0 && too_many == 0 {
-                continue;
-            }
-            let mut oldest: Vec<(i64, String, usize)> = members
-                .iter()
-                .map(|(name, member)| (member.at, name.clone(), bytes(member)))
-                .collect();
-            oldest.sort_unstable();
-            for (_, name, bytes) in oldest {
-                if excess == 0 && too_many == 0 {
-                    break;
-                }
-                excess = excess.saturating_sub(bytes);
-                too_many = too_many.saturating_sub(1);
-                members.remove(&name);
-            }
-        }
-    }
-
-    /// Whether every text hashes to the digest it stands under, and every baseline is of its own tool; else what does not
-    /// fit. What stands in `known` to the letter was verified before and is not hashed again.
-    pub(super) fn verify(&self, known: &Record) -> Result<(), String> {
-        for (name, tool) in &self.tools {
-            let before = known.tools.get(name);
-            if before == Some(tool) {
-                continue;
-            }
-            if let Some(pin) = &tool.baseline
-                && before.and_then(|before| before.baseline.as_ref()) != Some(pin)
-            {
-                verify_baseline(name, pin)?;
-            }
-            for (digest, held) in &tool.held {
-                if Definition::read(&held.definition).digest().to_string() != *digest {
-                    return Err(format!("what is held of `{name}` does not hash to {digest}"));
-                }
-            }
-        }
-        let instructions = self.instructions.iter().flatten();
-        let instructions = instructions.map(|pin| (&pin.digest, &pin.literal));
-        let held = self.held_instructions.iter();
-        let held = held.map(|(digest, held)| (digest, &held.definition));
-        for (digest, literal) in instructions.chain(held) {
-            if Instructions::read(literal).is_none_or(|read| read.digest.to_string() != *digest) {
-                return Err(format!("the instructions do not hash to {digest}"));
-            }
-        }
-        for (kind, members) in &self.members {
-            let before = known.members.get(kind);
-            for (name, member) in members {
-                if before.and_then(|before| before.get(name)) == Some(member) {
-                    continue;
-                }
-                if Definition::read(&member.definition).digest().to_string() != member.digest {
-                    return Err(format!("the {kind} `{name}` does not hash to {}", member.digest));
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-fn verify_baseline(name: &str, pin: &Pin) -> Result<(), String> {
-    let Member {
-        name: its_name,
-        definition,
-        ..
-    } = Member::read(MemberKind::Tool, &pin.definition);
-    if definition.no_digest().is_some() || definition.digest().to_string() != pin.digest {
-        return Err(format!("the pin of `{name}` does not hash to {}", pin.digest));
-    }
-    if definition.meta().map(|meta| meta.digest.to_string()) != pin.meta_digest {
-        return Err(format!("the `_meta` of `{name}` does not hash to its digest"));
-    }
-    if its_name != name {
-        return Err(format!("the pin of `{name}` is a definition of another tool"));
-    }
-    Ok(())
 }
 
 /// Keeps a text for review under its digest, at most [`Record::MAX_HELD`] of them.
@@ -591,4 +471,228 @@ fn keep(held: &mut BTreeMap<String, Held>, digest: String, text: &str, codes: &[
 /// A member that is there was seen, and `null` says that it was seen as absent.
 fn seen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<TextPin>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const DAY: i64 = 86_400;
+
+    fn tool(description: &str) -> Definition {
+        Definition::read(&format!(r#"{{"name":"a","description":"{description}"}}"#))
+    }
+
+    fn digest(definition: &Definition) -> String {
+        definition.digest().to_string()
+    }
+
+    /// Of the tool `a`: baseline, what was seen last, what waits.
+    fn check(
+        record: &Record,
+        baseline: Option<&Definition>,
+        last_seen: Option<&Definition>,
+        waiting: &[&Definition],
+    ) {
+        let pin = &record.tools["a"];
+        let at = |definition: Option<&Definition>| definition.map(digest);
+        assert_eq!(pin.baseline.as_ref().map(|pin| pin.digest.clone()), at(baseline));
+        assert_eq!(
+            pin.last_seen.as_ref().map(|last| last.digest.clone()),
+            at(last_seen)
+        );
+        let mut expected: Vec<String> = waiting.iter().map(|definition| digest(definition)).collect();
+        expected.sort();
+        let found: Vec<&str> = pin.waiting().map(|(digest, _)| digest).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_is_let_through_never_moves_the_baseline_and_coming_back_is_no_drift() {
+        let (one, two, three) = (tool("1"), tool("2"), tool("3"));
+        let mut record = Record::default();
+        record.pin("a", &one, Via::FirstSight, 0);
+        for (day, step) in (1..).zip([&two, &three]) {
+            record.accept("a", step, day * DAY);
+            check(&record, Some(&one), Some(step), &[]);
+        }
+        record.accept("a", &one, 3 * DAY);
+        check(&record, Some(&one), None, &[]);
+        let history: Vec<&str> = record.tools["a"]
+            .history
+            .iter()
+            .map(|step| step.via.name())
+            .collect();
+        assert_eq!(history, ["first-sight", "auto-accept", "auto-accept"]);
+        assert_eq!(record.baseline("a"), Some(one));
+    }
+
+    #[test]
+    fn a_step_that_is_seen_again_is_not_written_again() {
+        let mut record = Record::default();
+        record.pin("a", &tool("1"), Via::FirstSight, 0);
+        record.accept("a", &tool("2"), DAY);
+        record.hold("a", &tool("3"), &["code"], DAY);
+        let before = record.clone();
+        record.accept("a", &tool("2"), 2 * DAY);
+        record.hold("a", &tool("3"), &["code"], 2 * DAY);
+        record.accept("unknown", &tool("2"), 2 * DAY);
+        assert_eq!(record, before);
+    }
+
+    #[test]
+    fn an_approval_binds_the_digest_and_leaves_what_else_is_held() {
+        let (one, two, three) = (tool("1"), tool("2"), tool("3"));
+        let mut record = Record::default();
+        record.pin("a", &one, Via::FirstSight, 0);
+        record.hold("a", &two, &[], DAY);
+        record.hold("a", &three, &[], DAY);
+        assert!(!record.approve("a", &digest(&one), DAY), "it is not held");
+        assert!(!record.approve("b", &digest(&two), DAY), "nor is it of this tool");
+        assert!(record.approve("a", &digest(&two), 2 * DAY));
+        check(&record, Some(&two), None, &[&three]);
+        let pin = record.tools["a"].baseline.as_ref().unwrap();
+        assert_eq!((pin.at, pin.via), (2 * DAY, Via::Approved));
+    }
+
+    #[test]
+    fn what_was_refused_stays_held_until_it_is_approved_after_all() {
+        let two = tool("2");
+        let mut record = Record::default();
+        record.hold("a", &two, &[], 0);
+        assert!(record.is_empty(), "what is only held was never trusted");
+        assert!(!record.refuse("a", &digest(&tool("3")), DAY));
+        assert!(record.refuse("a", &digest(&two), DAY));
+        check(&record, None, None, &[]);
+        record.hold("a", &two, &[], 2 * DAY);
+        check(&record, None, None, &[]);
+        assert!(record.approve("a", &digest(&two), 3 * DAY));
+        check(&record, Some(&two), None, &[]);
+        assert!(record.tools["a"].refused.is_empty());
+    }
+
+    #[test]
+    fn an_approval_never_takes_a_meta_that_was_not_shown() {
+        let meta = |value: u8| Definition::read(&format!(r#"{{"name":"a","_meta":{{"k":{value}}}}}"#));
+        let mut record = Record::default();
+        record.pin("a", &meta(1), Via::FirstSight, 0);
+        record.hold("a", &meta(2), &[], DAY);
+        record.hold("a", &meta(3), &[], 2 * DAY);
+        assert!(record.approve("a", &digest(&meta(3)), 3 * DAY));
+        assert_eq!(record.baseline("a"), Some(meta(2)));
+    }
+
+    #[test]
+    fn a_definition_without_a_digest_is_held_and_never_a_baseline() {
+        let bad = Definition::read(r#"{"name":"a","x":1,"x":2}"#);
+        let mut record = Record::default();
+        record.pin("a", &bad, Via::FirstSight, 0);
+        assert_eq!(record, Record::default());
+        record.hold("a", &bad, &["duplicate-member"], 0);
+        assert!(!record.approve("a", &digest(&bad), DAY));
+        check(&record, None, None, &[&bad]);
+    }
+
+    #[test]
+    fn history_keeps_what_people_decided_and_the_newest_steps() {
+        let mut record = Record::default();
+        record.pin("a", &tool("first"), Via::FirstSight, 0);
+        for step in 0..2 * Record::MAX_HISTORY {
+            record.accept("a", &tool(&step.to_string()), DAY);
+        }
+        let history = &record.tools["a"].history;
+        assert_eq!(history.len(), Record::MAX_HISTORY);
+        assert_eq!(history[0].via, Via::FirstSight);
+        let newest = tool(&(2 * Record::MAX_HISTORY - 1).to_string());
+        assert_eq!(history[Record::MAX_HISTORY - 1].digest, digest(&newest));
+    }
+
+    #[test]
+    fn the_oldest_of_too_many_held_definitions_goes() {
+        let mut record = Record::default();
+        for day in 0..=Record::MAX_HELD {
+            record.hold(
+                "a",
+                &tool(&day.to_string()),
+                &[],
+                i64::try_from(day).unwrap() * DAY,
+            );
+        }
+        let held = &record.tools["a"].held;
+        assert_eq!(held.len(), Record::MAX_HELD);
+        assert!(!held.contains_key(&digest(&tool("0"))));
+        assert!(held.contains_key(&digest(&tool("16"))));
+    }
+
+    #[test]
+    fn instructions_are_pinned_once_even_as_absent() {
+        let ask = Instructions::read(r#""Ask.""#);
+        let mut record = Record::default();
+        record.pin_instructions(None, None, Via::FirstSight, 0);
+        assert_eq!(record.instructions, Some(None));
+        record.pin_instructions(ask.as_ref(), Some(r#""Ask.""#), Via::FirstSight, DAY);
+        assert_eq!(record.instructions, Some(None));
+        let digest = ask.unwrap().digest.to_string();
+        assert_eq!(record.held_instructions[&digest].first_seen, DAY);
+        assert!(!record.approve_instructions("sha256:0", DAY));
+        assert!(record.approve_instructions(&digest, DAY));
+        assert_eq!(
+            record.instructions.as_ref().unwrap().as_ref().unwrap().digest,
+            digest
+        );
+        assert!(record.held_instructions.is_empty());
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Pin,
+        Accept,
+        Hold,
+        Approve,
+        Refuse,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<(Step, String, u8, i64)>> {
+        let step = prop_oneof![
+            Just(Step::Pin),
+            Just(Step::Accept),
+            Just(Step::Hold),
+            Just(Step::Approve),
+            Just(Step::Refuse),
+        ];
+        prop::collection::vec((step, "[ab\u{1b}]", 0..6u8, any::<i64>()), 0..40)
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_happened_a_record_comes_back_from_its_text_and_verifies(steps in steps(), pins_none in any::<bool>()) {
+            let mut record = Record::default();
+            if pins_none {
+                record.pin_instructions(None, None, Via::FirstSight, 0);
+            }
+            for (step, name, which, at) in steps {
+                let member = serde_json::to_string(&name).unwrap();
+                let definition = Definition::read(&format!(r#"{{"name": {member}, "x": {which}, "_meta": {at}}}"#));
+                let written = digest(&definition);
+                let before = record.tools.get(&name).and_then(|pin| pin.baseline.clone());
+                match step {
+                    Step::Pin => record.pin(&name, &definition, Via::NewTool, at),
+                    Step::Accept => record.accept(&name, &definition, at),
+                    Step::Hold => record.hold(&name, &definition, &["code"], at),
+                    Step::Approve => drop(record.approve(&name, &written, at)),
+                    Step::Refuse => drop(record.refuse(&name, &written, at)),
+                }
+                if matches!(step, Step::Accept | Step::Hold | Step::Refuse) {
+                    let after = record.tools.get(&name).and_then(|pin| pin.baseline.clone());
+                    prop_assert_eq!(before, after);
+                }
+            }
+            let text = serde_json::to_string_pretty(&record).unwrap();
+            let back: Record = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(back.verify(&Record::default()), Ok(()));
+            prop_assert_eq!(back, record);
+        }
+    }
 }

@@ -26,7 +26,7 @@ const SEARCH_TITLE: &str = r#"{"name":"search","title":"Search","description":"S
 const DELETE: &str = r#"{"name":"delete","_meta":{"k":1}}"#;
 
 struct Machine {
-    _directory: TempDir,
+    directory: TempDir,
     state: StateDirectory,
 }
 
@@ -39,7 +39,7 @@ impl Machine {
         let directory = tempfile::tempdir().unwrap();
         Machine {
             state: StateDirectory::at(directory.path().join("state")),
-            _directory: directory,
+            directory,
         }
     }
 
@@ -107,6 +107,9 @@ impl Machine {
         command
             .args(arguments)
             .env("MCPINDEX_STATE_DIR", self.state.path())
+            // No configuration of the machine's own is looked at.
+            .env("HOME", self.directory.path())
+            .env_remove("XDG_CONFIG_HOME")
             .stdin(Stdio::null());
         command
     }
@@ -176,6 +179,19 @@ fn mistakes_are_one_line_and_one_document() {
 }
 
 #[test]
+fn the_name_of_an_entry_in_a_hosts_configuration_is_enough() {
+    let machine = Machine::used();
+    let cursor = machine.directory.path().join(".cursor");
+    fs::create_dir(&cursor).unwrap();
+    let entry = r#"{"mcpServers":{"papers":{"command":"npx","args":["-y","docs"]}}}"#;
+    fs::write(cursor.join("mcp.json"), entry).unwrap();
+    assert_eq!(
+        machine.run(&["pins", "history", "papers"]),
+        machine.run(&["pins", "history", "npm:docs"])
+    );
+}
+
+#[test]
 fn exactly_the_held_digest_is_approved() {
     let machine = Machine::used();
     let approve = |digest: &str| machine.run(&["approve", "npm:docs", "search", digest]);
@@ -204,7 +220,10 @@ fn instructions_are_approved_by_their_digest_too() {
     let approve = || machine.run(&["approve", "npm:docs", "--instructions", &never_ask, "--json"]);
     assert_snapshot!(approve());
     let pin = machine.record(&key("npm:docs")).instructions.unwrap().unwrap();
-    assert_eq!((pin.literal.as_str(), pin.via), (r#""Never ask.""#, Via::Approved));
+    assert_eq!(
+        (pin.literal.as_str(), pin.via),
+        (r#""Never ask.""#, Via::Approved)
+    );
     assert!(approve().contains(r#""decision": "already""#));
 }
 
@@ -253,7 +272,10 @@ fn pins_of_the_published_client_are_taken_over_when_asked() {
         )
     };
     let store = [
-        pin("a", r#","schema":{"name":"a","title":"A","_mcpindex_contract_fields":3}"#),
+        pin(
+            "a",
+            r#","schema":{"name":"a","title":"A","_mcpindex_contract_fields":3}"#,
+        ),
         pin("b", r#","schema":{"name":"b"}"#),
         pin("c", ""),
     ];
@@ -370,7 +392,7 @@ fn another_users_record_is_neither_read_nor_written() {
 }
 
 #[test]
-fn a_directory_that_can_not_be_written_is_said() {
+fn adirectory_that_can_not_be_written_is_said() {
     let machine = Machine::new();
     fs::create_dir(machine.state.path()).unwrap();
     open_to_all(machine.state.path().parent().unwrap(), 0o755);
