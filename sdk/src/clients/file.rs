@@ -6,6 +6,8 @@
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use crate::state::sync_directory;
+
 use super::document::{Document, Fault, Format, position};
 
 /// The largest file that is read, in bytes. Claude Code's own grows to some megabytes.
@@ -165,7 +167,7 @@ impl ConfigFile {
             return Err(WriteError::Changed(self.path.clone()));
         }
         file.persist(&self.target).map_err(|error| failed(error.error))?;
-        sync_folder(folder).map_err(failed)
+        sync_directory(folder).map_err(failed)
     }
 }
 
@@ -179,14 +181,6 @@ fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    // Windows opens no folder as a file, and needs none.
-    if cfg!(windows) {
-        return Ok(());
-    }
-    std::fs::File::open(folder)?.sync_all()
 }
 
 fn why(error: &io::Error, path: &Path) -> String {

@@ -2,9 +2,12 @@
 
 mod cli;
 mod client;
+mod clients;
+mod clients_properties;
 mod explain;
 mod http;
 mod peers;
 mod report;
 mod rmcp;
 mod stdio;
+mod wire;
