@@ -5,6 +5,7 @@
 mod drill;
 mod show;
 
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
@@ -169,7 +170,7 @@ fn rewrite_all(way: &Way, selection: &Selection, state: &StateDirectory, output:
     if asks && selection.json {
         return refuse(output, "--json asks nothing: add --yes or --dry-run", Exit::Usage);
     }
-    let mut record = match Record::read(state) {
+    let record = match Record::read(state) {
         Ok(record) => record,
         Err(error) => return refuse(output, &error.to_string(), Exit::Internal),
     };
@@ -179,12 +180,6 @@ fn rewrite_all(way: &Way, selection: &Selection, state: &StateDirectory, output:
     }
 
     let is_writing = !selection.dry_run && (selection.yes || has_terminal);
-    if is_writing && plans.iter().any(Plan::changes) {
-        record = match Record::open(state) {
-            Ok(record) => record,
-            Err(error) => return refuse(output, &error.to_string(), Exit::Internal),
-        };
-    }
     let mut shown = Shown::new(way, selection.json, output);
     shown.notes(state);
     for plan in plans {
@@ -207,27 +202,40 @@ fn rewrite_all(way: &Way, selection: &Selection, state: &StateDirectory, output:
         } else if asks && !agrees(&mut shown, &plan.path) {
             Told::Declined
         } else {
-            write(way, selection, &file, &rewrite, &mut record)
+            write(way, selection, state, &file, &rewrite)
         };
         shown.told(told);
     }
     shown.end(&record)
 }
 
-/// Planned again under the lock, so that what was remembered in the meantime is not lost, and written if it is still what
-/// was shown.
-fn write(way: &Way, selection: &Selection, file: &ConfigFile, shown: &Rewrite, record: &mut Record) -> Told {
-    match rewrite(way, selection, file, record) {
-        Ok(rewrite) if rewrite.shown() == shown.shown() => match rewrite.write(file, record) {
-            Ok(()) => Told::Written {
-                is_original: rewrite.is_original,
-            },
-            Err(error) => Told::Refused(error.to_string()),
-        },
-        Ok(_) => Told::Refused(format!(
-            "{}: another mcpindex wired or unwired it since it was shown: run the command again",
+/// Planned again under the record's lock, so that nothing is lost of what another mcpindex did in the meantime, and written
+/// if it is still what was shown.
+fn write(
+    way: &Way,
+    selection: &Selection,
+    state: &StateDirectory,
+    file: &ConfigFile,
+    shown: &Rewrite,
+) -> Told {
+    let mut record = match Record::open(state) {
+        Ok(record) => record,
+        Err(error) => return Told::Refused(error.to_string()),
+    };
+    let rewrite = match rewrite(way, selection, file, &record) {
+        Ok(rewrite) => rewrite,
+        Err(error) => return Told::Refused(error.to_string()),
+    };
+    if rewrite.shown() != shown.shown() {
+        return Told::Refused(format!(
+            "{}: another mcpindex wired or unwired it since it was shown, so nothing was written: run the command again",
             file.path().display()
-        )),
+        ));
+    }
+    match rewrite.write(file, &mut record) {
+        Ok(()) => Told::Written {
+            is_original: rewrite.is_original,
+        },
         Err(error) => Told::Refused(error.to_string()),
     }
 }
@@ -245,7 +253,13 @@ fn selected(selection: &Selection) -> Result<Vec<Configuration>, String> {
             file: ConfigFile::read(path),
             path: path.clone(),
         };
-        return Ok(selection.config.iter().map(named).collect());
+        let mut named: Vec<Configuration> = selection.config.iter().map(named).collect();
+        let mut seen = BTreeSet::new();
+        named.retain(|configuration| match &configuration.file {
+            Ok(file) => seen.insert(file.target().to_owned()),
+            Err(_) => true,
+        });
+        return Ok(named);
     }
     for name in &selection.host {
         if HOSTS.iter().all(|host| host.name != name) {

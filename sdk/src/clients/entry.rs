@@ -428,7 +428,8 @@ pub(super) fn behind_the_gate(argv: &[String]) -> Option<(Launch, Option<String>
     let (program, args) = argv.split_first()?;
     let (first, options) = args.split_first()?;
     let base = program.rsplit(['/', '\\']).next().unwrap_or_default();
-    let is_ours = base.strip_suffix(".exe").unwrap_or(base) == "mcpindex"
+    let is_ours = base.eq_ignore_ascii_case("mcpindex")
+        || base.eq_ignore_ascii_case("mcpindex.exe")
         || options
             .first()
             .is_some_and(|option| option == "--server" || option.starts_with("--server="));

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use mcpindex_contract::digest::Digest;
 use serde::{Deserialize, Serialize};
 
-use super::edit::Undo;
+use super::undo::Undo;
 use crate::state::{StateDirectory, make_directory, open_lock, read_own_file, write_atomically};
 
 const SCHEMA: &str = "mcpindex.wired/1";

@@ -4,11 +4,13 @@
 //! very same line, and taking it back has to give the original text to the byte; an entry that fails is left alone.
 
 use super::document::Document;
-use super::edit::{Edit, GateLine, Undo, apply, unwire, wire};
+use super::edit::{GateLine, wire};
 use super::entry::{Entry, Launch, Site, Wiring, read, sites};
 use super::file::{ConfigFile, Unreadable, WriteError};
 use super::record::{EntryRecord, FileRecord, Record, RecordError, digest};
 use super::shown::shown;
+use super::text::{Edit, apply};
+use super::undo::{Undo, unwire};
 
 /// What becomes of one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]

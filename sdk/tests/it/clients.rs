@@ -667,8 +667,8 @@ fn an_address_is_wrapped_only_when_its_sign_in_is_written_beside_it() {
     ]
     .map(fate);
     assert_snapshot!(reasons.join("\n"), @r##"
-    its host may sign in by itself, since no credential stands beside the address: --url-entries wraps it, if it needs none
-    its host may sign in by itself, since no credential stands beside the address: --url-entries wraps it, if it needs none
+    its host may sign in by itself, since no credential stands beside the address (--url-entries wraps it, if it needs none)
+    its host may sign in by itself, since no credential stands beside the address (--url-entries wraps it, if it needs none)
     its host signs in by itself (`oauth`), and a gate in between could not
     its host signs in by itself (`auth`), and a gate in between could not
     its address holds what looks like a credential, which on a command line every user of this machine could read: put it in a header, if the server takes one
@@ -908,7 +908,7 @@ fn edits_of_others_survive_the_unwiring() {
         // Within the entries, beside and behind what is ours.
         survives(name, text, |text| {
             text.replace("@example/files", "@example/other")
-                .replace("-server", "-servant")
+                .replace("flow-server, --quiet", "flow-server, --loud")
                 .replace("one-two-three", "nine")
                 .replace("\"type\": ", "/* new */ \"more\": [1, ], \"type\": ")
                 .replace("startup_timeout_sec = 20", "startup_timeout_sec = 30 # more")
@@ -1045,6 +1045,19 @@ fn a_link_stays_a_link_and_the_mode_stays_the_mode() {
     // Whichever way it is named, it is the same file.
     assert!(desk.unwire(&[]).1);
     assert_eq!(desk.path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+}
+
+#[test]
+fn a_comment_that_holds_a_credential_is_not_shown() {
+    let text = "// old: Authorization: Bearer one-two-three\n{\"mcpServers\": { /* token=one-two-three */\n\"a\": {\"command\": \"a\"}}} // see https://a.example.com/mcp";
+    let desk = Desk::new("a.json", text.as_bytes());
+    let record = Record::read(&desk.state()).unwrap();
+    let rewrite = Rewrite::wire(&desk.file(), &record, &desk.line, &|_| true).unwrap();
+    assert_snapshot!(rewrite.shown().0, @r##"
+    <secret>
+    {"mcpServers"<secret>
+    "a": {"command": "a"}}} // see https://a.example.com/mcp
+    "##);
 }
 
 #[test]

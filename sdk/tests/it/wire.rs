@@ -1,5 +1,6 @@
 //! `wire`, `unwire` and the drill on the command line: what they say, what they write, how they end.
 
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -97,7 +98,8 @@ impl Home {
 }
 
 fn document(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stdout)))
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stdout)))
 }
 
 #[test]
@@ -124,21 +126,100 @@ fn without_a_terminal_nothing_is_written_unless_agreed_in_advance() {
 fn wired_and_unwired_files_are_what_they_were() {
     let home = Home::usual();
     let wired = home.shown(&["wire", "--yes", "--posture", "strict"]);
-    assert!(home.text(".codex/config.toml").contains("\"--posture\", \"strict\", \"--\", \"clock-server\""));
-    assert!(home.text(".cursor/mcp.json").contains("MCPINDEX_HEADER_AUTHORIZATION"));
+    assert!(
+        home.text(".codex/config.toml")
+            .contains("\"--posture\", \"strict\", \"--\", \"clock-server\"")
+    );
+    assert!(
+        home.text(".cursor/mcp.json")
+            .contains("MCPINDEX_HEADER_AUTHORIZATION")
+    );
     let again = home.shown(&["wire", "--yes"]);
     let unwired = home.shown(&["unwire", "--yes"]);
     assert_eq!(home.text(".cursor/mcp.json"), CURSOR);
     assert_eq!(home.text(".codex/config.toml"), CODEX);
-    assert!(wired.starts_with("exit 0") && wired.contains("Wired 4 servers in 2 files"), "{wired}");
+    assert!(
+        wired.starts_with("exit 0") && wired.contains("Wired 4 servers in 2 files"),
+        "{wired}"
+    );
     assert_snapshot!("wired_again", again);
     assert_snapshot!("unwired", unwired);
+}
+
+/// What a person sees who answers so on a terminal.
+fn answered(home: &Home, arguments: &[&str], answer: &str) -> (String, Option<i32>) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let name = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
+    let end = || {
+        std::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&name)
+            .unwrap()
+    };
+    let mut terminal = std::fs::File::from(terminal);
+    terminal.write_all(answer.as_bytes()).unwrap();
+    let mut child = Command::new(EXECUTABLE)
+        .args(arguments)
+        .current_dir(home.folder.path())
+        .env_clear()
+        .env("HOME", home.folder.path())
+        .env("NO_COLOR", "1")
+        .stdin(end())
+        .stdout(end())
+        .stderr(end())
+        .spawn()
+        .unwrap();
+    // A terminal that nobody writes to any more ends in an error.
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 4096];
+    while let Ok(count @ 1..) = terminal.read(&mut buffer) {
+        bytes.extend_from_slice(&buffer[..count]);
+    }
+    let code = child.wait().unwrap().code();
+    (
+        home.named(&String::from_utf8(bytes).unwrap().replace('\r', "")),
+        code,
+    )
+}
+
+#[test]
+fn on_a_terminal_each_file_is_asked_for() {
+    let home = Home::usual();
+    // The first is Codex's file, the second Cursor's.
+    let (shown, code) = answered(&home, &["wire"], "n\ny\n");
+    assert_eq!(code, Some(0), "{shown}");
+    assert_eq!(home.text(".codex/config.toml"), CODEX);
+    assert!(home.text(".cursor/mcp.json").contains("gate"));
+    assert!(
+        shown.contains("Write this to ~/.codex/config.toml? [y/N]\nNot written."),
+        "{shown}"
+    );
+    assert!(shown.contains("Wired 3 servers in 1 file."), "{shown}");
+    let (shown, _) = answered(&home, &["unwire"], "yes\n");
+    assert!(shown.contains("to the byte"), "{shown}");
+    assert_eq!(home.text(".cursor/mcp.json"), CURSOR);
+    let (shown, _) = answered(&home, &["wire"], "\n\u{4}");
+    assert!(shown.contains("Nothing was written."), "{shown}");
+    assert_eq!(home.text(".cursor/mcp.json"), CURSOR);
 }
 
 #[test]
 fn one_server_of_one_host_is_wired() {
     let home = Home::usual();
-    let shown = home.shown(&["wire", "--yes", "--server", "clock", "--host", "codex", "--program", "mcpindex"]);
+    let shown = home.shown(&[
+        "wire",
+        "--yes",
+        "--server",
+        "clock",
+        "--host",
+        "codex",
+        "--program",
+        "mcpindex",
+    ]);
     assert_snapshot!(shown);
     assert_eq!(home.text(".cursor/mcp.json"), CURSOR);
 }
@@ -154,16 +235,25 @@ fn a_projects_file_is_wired_only_when_named() {
     No configuration of a known host was found. --config FILE names one.
     --
     "##);
-    assert!(home.shown(&["wire", "--yes", "--config", ".mcp.json"]).contains("Wired 1 server in 1 file"));
+    assert!(
+        home.shown(&["wire", "--yes", "--config", ".mcp.json"])
+            .contains("Wired 1 server in 1 file")
+    );
     assert_snapshot!(home.shown(&["unwire", "--dry-run", "--config", ".mcp.json"]));
     home.run(&["unwire", "--yes", "--config", ".mcp.json"]);
-    assert_eq!(home.text(".mcp.json"), "{\"mcpServers\": {\"a\": {\"command\": \"a\"}}}");
+    assert_eq!(
+        home.text(".mcp.json"),
+        "{\"mcpServers\": {\"a\": {\"command\": \"a\"}}}"
+    );
 }
 
 #[test]
 fn a_file_that_cannot_be_read_is_named_and_the_others_are_wired() {
     let home = Home::usual();
-    home.put(".kiro/settings/mcp.json", "{\n  \"mcpServers\": {\n    \"a\": {\"command\": }\n  }\n}");
+    home.put(
+        ".kiro/settings/mcp.json",
+        "{\n  \"mcpServers\": {\n    \"a\": {\"command\": }\n  }\n}",
+    );
     let shown = home.shown(&["wire", "--yes", "--host", "kiro", "--host", "codex"]);
     assert!(home.text(".codex/config.toml").contains("gate"));
     assert_eq!(
@@ -180,7 +270,10 @@ fn the_document_says_the_same() {
     let output = home.run(&["wire", "--dry-run", "--json"]);
     assert_eq!(output.status.code(), Some(5));
     assert!(output.stderr.is_empty());
-    assert_snapshot!("wire_document", home.named(&String::from_utf8_lossy(&output.stdout)));
+    assert_snapshot!(
+        "wire_document",
+        home.named(&String::from_utf8_lossy(&output.stdout))
+    );
     let written = document(&home.run(&["wire", "--yes", "--json", "--host", "codex"]));
     assert_eq!(written["files"][0]["result"], "written");
     let unwired = document(&home.run(&["unwire", "--yes", "--json", "--host", "codex"]));
@@ -228,7 +321,10 @@ fn the_drill_is_a_file_that_comes_and_goes() {
     assert_snapshot!("drill_off", home.shown(&["wire", "--drill", "--off"]));
     assert!(!home.has(armed));
     assert_snapshot!("drill_off_again", home.shown(&["wire", "--drill", "--off"]));
-    assert_eq!(document(&home.run(&["wire", "--drill", "--off", "--json"]))["armed"], false);
+    assert_eq!(
+        document(&home.run(&["wire", "--drill", "--off", "--json"]))["armed"],
+        false
+    );
 }
 
 #[test]
