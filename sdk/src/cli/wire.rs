@@ -240,12 +240,6 @@ fn write(
     }
 }
 
-impl Plan {
-    fn changes(&self) -> bool {
-        self.work.as_ref().is_ok_and(|(_, rewrite)| rewrite.changes())
-    }
-}
-
 fn selected(selection: &Selection) -> Result<Vec<Configuration>, String> {
     if !selection.config.is_empty() {
         let named = |path: &PathBuf| Configuration {

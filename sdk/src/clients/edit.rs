@@ -11,7 +11,7 @@ use std::ops::Range;
 use mcpindex_contract::identity::Identity;
 use mcpindex_contract::posture::Posture;
 
-use super::document::{Document, Member, Node};
+use super::document::{Document, Kind, Member, Node};
 use super::entry::{
     CommandForm, ENV_NAMES, HEADERS_NAMES, KIND_NAMES, Launch, Site, URL_NAMES, command_form, launch,
     looks_secret, one_of, words,
@@ -43,6 +43,15 @@ pub(super) fn wire(document: &Document, site: &Site<'_>, line: &GateLine) -> Res
         return Err(format!(
             "line {line} has {oddity}, which an edit could break: write it out, or wire the entry by hand"
         ));
+    }
+    if matches!(
+        site.node.get("sandboxEnabled").map(|node| &node.kind),
+        Some(Kind::Bool(true))
+    ) {
+        return Err(
+            "its host runs it in a sandbox (`sandboxEnabled`), where a gate could not keep its pins"
+                .to_owned(),
+        );
     }
     match launch(site.node) {
         Launch::Other(reason) => Err(reason),

@@ -138,16 +138,15 @@ fn of_mcp<'a>(path: &[String], node: &'a Node, found: &mut Vec<Site<'a>>) -> Res
     let Some(members) = node.members() else {
         return Ok(());
     };
-    if let Some(inner) = node.get("servers").filter(|_| node.get("type").is_none()) {
-        if inner
-            .members()
+    let holds_maps = |node: &&Node| {
+        node.members()
             .is_none_or(|members| members.iter().all(|member| member.value.is_map()))
-        {
-            if let Some((name, offset)) = repeated_name(members) {
-                return Err(twice(name, offset));
-            }
-            return servers([path, &["servers".to_owned()]].concat(), inner, found);
+    };
+    if let Some(inner) = node.get("servers").filter(holds_maps) {
+        if let Some((name, offset)) = repeated_name(members) {
+            return Err(twice(name, offset));
         }
+        return servers([path, &["servers".to_owned()]].concat(), inner, found);
     }
     let is_server = |member: &Member| {
         matches!(

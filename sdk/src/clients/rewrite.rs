@@ -3,6 +3,8 @@
 //! Invariant: every edit is tried in memory before it is offered. The wired text has to read as the gate in front of the
 //! very same line, and taking it back has to give the original text to the byte; an entry that fails is left alone.
 
+use mcpindex_contract::posture::Posture;
+
 use super::document::Document;
 use super::edit::{GateLine, wire};
 use super::entry::{Entry, Launch, Site, Wiring, read, sites};
@@ -67,7 +69,7 @@ impl Rewrite {
                 continue;
             }
             let fate = match &entry.wiring {
-                Wiring::Gate { .. } => Fate::AlreadyWired,
+                Wiring::Gate { posture } => already(posture.as_deref(), line),
                 Wiring::Published => Fate::LeftAlone(
                     "the published client's proxy is in front of it: take that away with `mcpindex-config-wire unwire` first"
                         .to_owned(),
@@ -195,6 +197,17 @@ impl Rewrite {
             return Err(error.into());
         }
         Ok(())
+    }
+}
+
+fn already(posture: Option<&str>, line: &GateLine) -> Fate {
+    let now = posture.unwrap_or(Posture::Guard.name());
+    match line.posture {
+        Some(asked) if asked.name() != now => Fate::LeftAlone(format!(
+            "it is behind the gate already, under {now}: unwire it first to have it under {}",
+            asked.name()
+        )),
+        _ => Fate::AlreadyWired,
     }
 }
 

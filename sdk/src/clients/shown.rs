@@ -118,12 +118,8 @@ fn mask_comments(document: &Document, masks: &mut Vec<Edit>) {
     {
         let mut start = between;
         for piece in document.slice(&(between..span.start)).split_inclusive('\n') {
-            let shift = piece
-                .find("//")
-                .into_iter()
-                .chain(piece.find('#'))
-                .min()
-                .unwrap_or(0);
+            let marks = ["//", "/*", "#"].iter().filter_map(|mark| piece.find(mark));
+            let shift = marks.min().unwrap_or(0);
             let comment = piece[shift..].trim_end();
             if looks_secret(comment) {
                 masks.push(Edit {

@@ -3,6 +3,8 @@
 //!
 //! Invariant: in a file that is as we left it, the result is the original text.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use super::document::{Document, Layout, Node};
@@ -39,86 +41,85 @@ pub(super) enum Undo {
 
 /// Takes the gate away from an entry. An error says what is not as we left it.
 pub(super) fn unwire(document: &Document, entry: &Node, undo: &[Undo]) -> Result<Vec<Edit>, String> {
-    undo.iter().map(|undo| take_back(document, entry, undo)).collect()
+    let mut edits = Vec::new();
+    for undo in undo {
+        take_back(document, entry, undo, &mut edits)?;
+    }
+    Ok(edits)
 }
 
-fn take_back(document: &Document, entry: &Node, undo: &Undo) -> Result<Edit, String> {
+fn take_back(document: &Document, entry: &Node, undo: &Undo, edits: &mut Vec<Edit>) -> Result<(), String> {
     let missing = |name: &str| format!("its `{name}` is gone");
+    let at_place = |at: &[String]| entry.at(at).ok_or_else(|| missing(&at.join(".")));
+    let mut replace = |span: Range<usize>, text: &str| {
+        edits.push(Edit {
+            span,
+            text: text.to_owned(),
+        });
+    };
     match undo {
-        Undo::Value { at, was } => {
-            let value = entry.at(at).ok_or_else(|| missing(&at.join(".")))?;
-            Ok(Edit {
-                span: value.span.clone(),
-                text: was.clone(),
-            })
-        }
+        Undo::Value { at, was } => replace(at_place(at)?.span.clone(), was),
         Undo::Front { at, words, empty } => {
-            let list = entry.at(at).ok_or_else(|| missing(&at.join(".")))?;
-            let count = our_part(list, words)?;
-            let elements = list.elements().unwrap_or_default();
-            let (Some(first), Some(last)) = (elements.first(), elements.last()) else {
-                return Err(missing("args"));
-            };
-            match (elements.get(count), empty) {
-                (Some(next), _) => Ok(Edit {
-                    span: element_start(document, list.layout(), first)
-                        ..element_start(document, list.layout(), next),
-                    text: String::new(),
-                }),
-                (None, Some(empty)) => Ok(Edit {
-                    span: list.span.clone(),
-                    text: empty.clone(),
-                }),
-                (None, None) if list.layout() == Layout::Flow => Ok(Edit {
-                    span: first.span.start..last.span.end,
-                    text: String::new(),
-                }),
-                (None, None) => Err("its arguments are gone".to_owned()),
-            }
+            let list = at_place(at)?;
+            let (span, text) = without_front(document, list, words, empty.as_deref())?;
+            replace(span, text);
         }
         Undo::Added { at, words } => {
-            let list = entry.at(at).ok_or_else(|| missing(&at.join(".")))?;
-            let count = our_part(list, words)?;
-            if list.elements().is_some_and(|elements| elements.len() > count) {
-                let at = at.clone();
-                let words = words.clone();
-                return take_back(
-                    document,
-                    entry,
-                    &Undo::Front {
-                        at,
-                        words,
-                        empty: None,
-                    },
-                );
-            }
-            remove_member(document, entry, at)
+            let list = at_place(at)?;
+            let has_more = list.elements().map_or(0, <[Node]>::len) > our_part(list, words)?;
+            let span = if has_more {
+                without_front(document, list, words, None)?.0
+            } else {
+                span_with_separator(document, entry, at)?
+            };
+            replace(span, "");
         }
         Undo::Members { first, last, was } => {
-            let members = entry.members().unwrap_or_default();
-            let at = |name: &str| members.iter().position(|member| member.name == name);
-            let (Some(start), Some(end)) = (at(first), at(last)) else {
-                return Err(missing(last));
+            let place = |name: &str| {
+                let members = entry.members().unwrap_or_default();
+                let found = members.iter().enumerate().find(|(_, member)| member.name == name);
+                found.ok_or_else(|| missing(name))
             };
-            let follows = end == start || end == start + 1;
-            let (Some(first), Some(last)) = (members.get(start), members.get(end).filter(|_| follows)) else {
-                return Err(format!("its `{last}` does not follow its `{first}` any more"));
-            };
-            Ok(Edit {
-                span: first.name_span.start..last.value.span.end,
-                text: was.clone(),
-            })
+            let ((start, first), (end, last)) = (place(first)?, place(last)?);
+            if end == start || end == start + 1 {
+                replace(first.name_span.start..last.value.span.end, was);
+            } else {
+                // Whoever wrote the file anew ordered them otherwise.
+                replace(first.name_span.start..first.value.span.end, was);
+                replace(
+                    span_with_separator(document, entry, std::slice::from_ref(&last.name))?,
+                    "",
+                );
+            }
         }
         Undo::Name { within, now, was } => {
-            let member = entry
-                .at(within)
-                .and_then(|node| node.member(now))
-                .ok_or_else(|| missing(now))?;
-            Ok(Edit {
-                span: member.name_span.clone(),
-                text: was.clone(),
-            })
+            let member = at_place(within)?.member(now).ok_or_else(|| missing(now))?;
+            replace(member.name_span.clone(), was);
         }
+    }
+    Ok(())
+}
+
+/// What goes of a list so that our part is gone from it, and what stands there instead.
+fn without_front<'a>(
+    document: &Document,
+    list: &Node,
+    words: &[String],
+    empty: Option<&'a str>,
+) -> Result<(Range<usize>, &'a str), String> {
+    let count = our_part(list, words)?;
+    let elements = list.elements().unwrap_or_default();
+    let (Some(first), Some(last)) = (elements.first(), elements.last()) else {
+        return Err("its arguments are gone".to_owned());
+    };
+    match (elements.get(count), empty) {
+        (Some(next), _) => {
+            let start = |element| element_start(document, list.layout(), element);
+            Ok((start(first)..start(next), ""))
+        }
+        (None, Some(empty)) => Ok((list.span.clone(), empty)),
+        (None, None) if list.layout() == Layout::Flow => Ok((first.span.start..last.span.end, "")),
+        (None, None) => Err("its arguments are gone".to_owned()),
     }
 }
 
@@ -140,38 +141,33 @@ fn our_part(list: &Node, words: &[String]) -> Result<usize, String> {
     }
 }
 
-fn remove_member(document: &Document, entry: &Node, at: &[String]) -> Result<Edit, String> {
-    let (name, within) = at.split_last().ok_or("its arguments are gone")?;
-    let map = entry.at(within).ok_or("its arguments are gone")?;
+/// A member with what parts it from the one before it.
+fn span_with_separator(document: &Document, entry: &Node, at: &[String]) -> Result<Range<usize>, String> {
+    let gone = "its arguments are gone";
+    let (name, within) = at.split_last().ok_or(gone)?;
+    let map = entry.at(within).ok_or(gone)?;
     let members = map.members().unwrap_or_default();
     let index = members
         .iter()
         .position(|member| member.name == *name)
-        .ok_or("its arguments are gone")?;
-    let member = &members[index];
-    let start = match map.layout() {
-        Layout::Block => {
+        .ok_or(gone)?;
+    let member = members.get(index).ok_or(gone)?;
+    let previous = index.checked_sub(1).and_then(|index| members.get(index));
+    let (start, end) = match (map.layout(), previous) {
+        (Layout::Block, _) => {
             let indent = line_start_of(document, member.name_span.start)
-                .ok_or("its arguments stand first in a list's element")?;
+                .ok_or("its arguments stand on the line of a list's dash")?;
             let before = document.slice(&(0..member.name_span.start - indent.len()));
             let before = before.strip_suffix('\n').unwrap_or(before);
-            before.strip_suffix('\r').unwrap_or(before).len()
+            let before = before.strip_suffix('\r').unwrap_or(before);
+            (before.len(), member.value.span.end)
         }
-        Layout::Flow => match index.checked_sub(1).and_then(|index| members.get(index)) {
-            Some(previous) => previous.value.span.end,
-            None => {
-                let end = members
-                    .get(index + 1)
-                    .map_or(member.value.span.end, |next| next.name_span.start);
-                return Ok(Edit {
-                    span: member.name_span.start..end,
-                    text: String::new(),
-                });
-            }
-        },
+        (Layout::Flow, Some(previous)) => (previous.value.span.end, member.value.span.end),
+        (Layout::Flow, None) => {
+            let next = members.get(index + 1);
+            let end = next.map_or(member.value.span.end, |next| next.name_span.start);
+            (member.name_span.start, end)
+        }
     };
-    Ok(Edit {
-        span: start..member.value.span.end,
-        text: String::new(),
-    })
+    Ok(start..end)
 }

@@ -266,7 +266,7 @@ impl Layout {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
     fn json_is_what_it_was(servers in servers(), layout in layout()) {

@@ -3,7 +3,9 @@
 mod cli;
 mod client;
 mod clients;
+mod clients_edits;
 mod clients_properties;
+mod clients_undo;
 mod explain;
 mod http;
 mod peers;

@@ -339,6 +339,25 @@ fn another_state_directory_is_used_and_told() {
 }
 
 #[test]
+fn without_a_place_to_remember_nothing_is_written() {
+    let home = Home::usual();
+    home.put("state", "no folder");
+    let state = home.folder.path().join("state");
+    for command in ["wire", "unwire"] {
+        let output = home.run_with(&[command, "--yes"], &[("MCPINDEX_STATE_DIR", &state)]);
+        assert_eq!(output.status.code(), Some(1));
+        let stderr = home.named(&String::from_utf8_lossy(&output.stderr));
+        assert_eq!(
+            stderr,
+            "mcpindex: ~/state/wired.json: Not a directory (os error 20)\n"
+        );
+    }
+    let output = home.run_with(&["wire", "--yes"], &[("MCPINDEX_STATE_DIR", Path::new("state"))]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(home.text(".cursor/mcp.json"), CURSOR);
+}
+
+#[test]
 fn the_record_is_this_users_alone() {
     use std::os::unix::fs::PermissionsExt;
     let home = Home::usual();
