@@ -3,6 +3,10 @@
 mod check;
 mod cli;
 mod client;
+mod clients;
+mod clients_edits;
+mod clients_properties;
+mod clients_undo;
 mod explain;
 mod http;
 mod peers;
@@ -13,3 +17,4 @@ mod review;
 mod rmcp;
 mod status;
 mod stdio;
+mod wire;
