@@ -12,6 +12,7 @@
 mod calls;
 mod client;
 mod context;
+pub mod danger;
 pub mod event;
 mod handshake;
 pub mod hold;
@@ -218,6 +219,21 @@ impl Gate {
         let call = self.waiting.front().map(WaitingCall::deadline);
         let dues = [call, self.listings.next_deadline(), self.next_look_at_pins()];
         dues.into_iter().flatten().min()
+    }
+
+    /// Whether something of the client is kept back until the server has answered a question of the gate's own.
+    pub fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty() || self.listings.count_for_client() > 0
+    }
+
+    /// How many requests of the client have no answer yet.
+    pub fn open_requests(&self) -> usize {
+        self.open.count() + self.listings.count_for_client()
+    }
+
+    /// Its bounds.
+    pub fn limits(&self) -> &GateLimits {
+        &self.options.limits
     }
 
     /// The exchange ended without an answer (an HTTP answer that broke off, a server that went away): what was asked on it

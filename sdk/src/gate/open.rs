@@ -84,7 +84,7 @@ impl OpenRequests {
         if self.open.contains_key(&id) {
             return Err(Refused::SameId);
         }
-        if self.open.len() - self.cancelled.len() >= self.limit {
+        if self.count() >= self.limit {
             return Err(Refused::TooMany);
         }
         if let Purpose::Tools { moment } = open.purpose {
@@ -92,6 +92,11 @@ impl OpenRequests {
         }
         self.open.insert(id, open);
         Ok(())
+    }
+
+    /// Those that an answer is still wanted to.
+    pub(super) fn count(&self) -> usize {
+        self.open.len() - self.cancelled.len()
     }
 
     pub(super) fn is_open(&self, id: &Id) -> bool {

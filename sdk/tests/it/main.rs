@@ -5,6 +5,7 @@ mod client;
 mod explain;
 mod http;
 mod peers;
+mod refusal;
 mod report;
 mod rmcp;
 mod stdio;
