@@ -3,6 +3,7 @@
 mod cli;
 mod client;
 mod explain;
+mod gate;
 mod http;
 mod peers;
 mod refusal;
