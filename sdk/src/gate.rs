@@ -217,7 +217,8 @@ impl Gate {
     /// When [`Gate::tick`] has something to do at the latest; `None`: nothing is due.
     pub fn next_tick(&self) -> Option<Instant> {
         let call = self.waiting.front().map(WaitingCall::deadline);
-        let dues = [call, self.listings.next_deadline(), self.next_look_at_pins()];
+        let announced = self.announced_list_due();
+        let dues = [call, announced, self.listings.next_deadline(), self.next_look_at_pins()];
         dues.into_iter().flatten().min()
     }
 

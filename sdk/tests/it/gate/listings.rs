@@ -533,7 +533,7 @@ fn an_answer_to_the_client_goes_out_where_its_question_came_in() {
     let mut session = Session::legacy();
     session.client_on(Channel(7), br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
     session.server_on(Channel(7), format!(r#"{{"jsonrpc":"2.0","id":1,"result":{ONE}}}"#).as_bytes());
-    let answer = format!(r#"{{"jsonrpc":"2.0","id":"{}","result":{THREE}}}"#, session.own_id());
+    let answer = format!(r#"{{"jsonrpc":"2.0","id":"{}","result":{THREE}}}"#, session.take_own_id());
     session.server_on(Channel::OWN, answer.as_bytes());
     session.server_on(Channel(9), LIST_CHANGED.as_bytes());
     session.answer(ONLY);
@@ -547,7 +547,9 @@ fn an_answer_to_the_client_goes_out_where_its_question_came_in() {
       -> client (7): {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"one"}],"nextCursor":"p2"}}
     server: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
       -> server (own): {"jsonrpc":"2.0","id":"mcpindex-RANDOM-2","method":"tools/list","params":{}}
-    server: {"jsonrpc":"2.0","id":"mcpindex-RANDOM-1","result":{"tools":[{"name":"one"}]}}
+    server: {"jsonrpc":"2.0","id":"mcpindex-RANDOM-2","result":{"tools":[{"name":"one"}]}}
+      * gone: "three"
+      -> client (9): {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
     "#);
 }
 

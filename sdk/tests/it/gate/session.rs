@@ -145,6 +145,11 @@ impl Session {
         self.own[0].clone()
     }
 
+    /// The same, for an answer by hand.
+    pub fn take_own_id(&mut self) -> String {
+        self.own.remove(0)
+    }
+
     pub fn has_own_question(&self) -> bool {
         !self.own.is_empty()
     }
@@ -152,8 +157,11 @@ impl Session {
     /// Time goes by, and the gate is woken whenever it asked to be.
     pub fn pass(&mut self, time: Duration) -> &mut Session {
         let until = self.now + time;
+        let mut woken = 0;
         while let Some(due) = self.gate.next_tick().filter(|due| *due <= until) {
             self.now = self.now.max(due);
+            woken += 1;
+            assert!(woken < 1_000, "the gate asks to be woken again and again");
             let mut outputs = Vec::new();
             self.gate.tick(self.now, &mut outputs);
             self.write("time", b"", outputs);
