@@ -8,6 +8,7 @@ mod clients_edits;
 mod clients_properties;
 mod clients_undo;
 mod explain;
+mod gate;
 mod http;
 mod peers;
 mod pins;
