@@ -69,6 +69,36 @@ pub struct Endpoint {
     pub headers: Vec<(String, secrecy::SecretString)>,
 }
 
+/// Bounds on a conversation that lasts: the gate's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteLimits {
+    /// Bytes of one message (64 MiB).
+    pub message_bytes: usize,
+    /// Requests posted at a time (128); more wait for their turn.
+    pub requests: usize,
+    /// How long the handshake's answer may take (60 s).
+    pub handshake: Duration,
+    /// How long any other answer may be silent (15 min), but for a subscription.
+    pub silence: Duration,
+    /// How often in a row a stream that broke off is taken up again without a message in between (5).
+    pub resumptions: usize,
+    /// The longest pause before a stream is opened again (60 s).
+    pub pause: Duration,
+}
+
+impl Default for RemoteLimits {
+    fn default() -> RemoteLimits {
+        RemoteLimits {
+            message_bytes: 64 << 20,
+            requests: 128,
+            handshake: Duration::from_secs(60),
+            silence: Duration::from_secs(15 * 60),
+            resumptions: 5,
+            pause: Duration::from_secs(60),
+        }
+    }
+}
+
 /// Bytes read of an answer that says that something is wrong.
 const ERROR_BODY_BYTES: usize = 64 << 10;
 
