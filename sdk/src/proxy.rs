@@ -7,37 +7,6 @@ pub mod attach;
 pub mod http;
 mod lines;
 pub mod listen;
-mod own_stdio;
+pub mod own_process;
 pub mod pump;
 pub mod stdio;
-
-use std::io;
-
-use tokio::signal::unix::{Signal, SignalKind, signal};
-
-/// What tells a program to end: SIGINT, SIGTERM, and SIGHUP when its terminal is closed.
-pub(crate) struct StopSignals {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
-}
-
-impl StopSignals {
-    /// From now on these signals don't end the process by themselves.
-    pub(crate) fn listen() -> io::Result<StopSignals> {
-        Ok(StopSignals {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
-        })
-    }
-
-    /// Waits for one of them.
-    pub(crate) async fn recv(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            _ = self.hangup.recv() => {}
-        }
-    }
-}

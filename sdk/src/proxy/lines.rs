@@ -291,7 +291,11 @@ mod tests {
     }
 
     impl AsyncWrite for Slow {
-        fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
             self.ready = !self.ready;
             if !self.ready {
                 context.waker().wake_by_ref();
@@ -362,7 +366,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_line_that_is_too_long_is_known_before_and_after_its_end() {
-        assert_eq!(cut(&[b"ab\nabcd".to_vec()], 3).await, [Ok(b"ab".to_vec()), Err(TooLong)]);
+        assert_eq!(
+            cut(&[b"ab\nabcd".to_vec()], 3).await,
+            [Ok(b"ab".to_vec()), Err(TooLong)]
+        );
         assert_eq!(cut(&[b"abcd\n".to_vec()], 3).await, [Err(TooLong)]);
         assert_eq!(cut(&[b"abc\n".to_vec()], 3).await, [Ok(b"abc".to_vec())]);
     }

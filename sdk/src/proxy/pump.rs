@@ -229,8 +229,7 @@ where
     /// Nothing more comes from the server: what was asked of it is answered in its place.
     fn server_ended(&mut self, now: Instant) {
         self.to_server.abandon();
-        self.gate
-            .channel_closed(Channel::ONLY, now, &mut self.outputs);
+        self.gate.channel_closed(Channel::ONLY, now, &mut self.outputs);
         self.pass_on();
     }
 

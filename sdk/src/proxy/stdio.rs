@@ -17,8 +17,7 @@ use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessGroup};
 use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-use super::StopSignals;
-use super::own_stdio::{OwnInput, OwnOutput};
+use super::own_process::{OwnInput, OwnOutput, StopSignals};
 use super::pump::{End, PATIENCE, Peer, Pump};
 use crate::gate::Gate;
 use crate::gate::event::Event;
@@ -54,7 +53,9 @@ pub enum Ended {
 #[derive(Debug, thiserror::Error)]
 pub enum StdioError {
     /// There is no such program.
-    #[error("`{program}` is not on the PATH that we were started with ({path}): give its full path, or set PATH in the host's configuration")]
+    #[error(
+        "`{program}` is not on the PATH that we were started with ({path}): give its full path, or set PATH in the host's configuration"
+    )]
     NotOnPath {
         /// The program.
         program: String,

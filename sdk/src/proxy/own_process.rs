@@ -1,4 +1,5 @@
-//! Our own stdin and stdout, without a thread in between where they are pipes or sockets, as hosts give them.
+//! Our own stdin and stdout, without a thread in between where they are pipes or sockets, as hosts give them; and the
+//! signals that end us.
 //!
 //! Invariant: whoever shares them with us finds them as they were once we are done, and our stderr, which the server
 //! shares too, always.
@@ -14,17 +15,22 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Our stdin.
-pub(super) enum OwnInput {
+pub struct OwnInput(Input);
+
+/// Our stdout.
+pub struct OwnOutput(Output);
+
+enum Input {
     Pipe(Option<pipe::Receiver>),
     Socket(Option<UnixStream>),
     /// A file or a terminal.
     Other(tokio::io::Stdin),
 }
 
-/// Our stdout.
-pub(super) enum OwnOutput {
+enum Output {
     Pipe(Option<pipe::Sender>),
     Socket(Option<UnixStream>),
     Other(tokio::io::Stdout),
@@ -37,22 +43,24 @@ enum Kind {
 }
 
 impl OwnInput {
-    pub(super) fn open() -> io::Result<OwnInput> {
-        Ok(match kind(io::stdin())? {
-            Kind::Pipe(pipe) => OwnInput::Pipe(Some(pipe::Receiver::from_owned_fd(pipe)?)),
-            Kind::Socket(socket) => OwnInput::Socket(Some(socket)),
-            Kind::Other => OwnInput::Other(tokio::io::stdin()),
-        })
+    /// Must be called within a Tokio runtime with I/O, and once: a second one would take half of the bytes.
+    pub fn open() -> io::Result<OwnInput> {
+        Ok(OwnInput(match kind(io::stdin())? {
+            Kind::Pipe(pipe) => Input::Pipe(Some(pipe::Receiver::from_owned_fd(pipe)?)),
+            Kind::Socket(socket) => Input::Socket(Some(socket)),
+            Kind::Other => Input::Other(tokio::io::stdin()),
+        }))
     }
 }
 
 impl OwnOutput {
-    pub(super) fn open() -> io::Result<OwnOutput> {
-        Ok(match kind(io::stdout())? {
-            Kind::Pipe(pipe) => OwnOutput::Pipe(Some(pipe::Sender::from_owned_fd(pipe)?)),
-            Kind::Socket(socket) => OwnOutput::Socket(Some(socket)),
-            Kind::Other => OwnOutput::Other(tokio::io::stdout()),
-        })
+    /// Must be called within a Tokio runtime with I/O.
+    pub fn open() -> io::Result<OwnOutput> {
+        Ok(OwnOutput(match kind(io::stdout())? {
+            Kind::Pipe(pipe) => Output::Pipe(Some(pipe::Sender::from_owned_fd(pipe)?)),
+            Kind::Socket(socket) => Output::Socket(Some(socket)),
+            Kind::Other => Output::Other(tokio::io::stdout()),
+        }))
     }
 }
 
@@ -86,40 +94,40 @@ fn make_blocking(socket: &mut Option<UnixStream>) {
 
 impl Drop for OwnInput {
     fn drop(&mut self) {
-        match self {
-            OwnInput::Pipe(pipe) => drop(pipe.take().map(pipe::Receiver::into_blocking_fd)),
-            OwnInput::Socket(socket) => make_blocking(socket),
-            OwnInput::Other(_) => {}
+        match &mut self.0 {
+            Input::Pipe(pipe) => drop(pipe.take().map(pipe::Receiver::into_blocking_fd)),
+            Input::Socket(socket) => make_blocking(socket),
+            Input::Other(_) => {}
         }
     }
 }
 
 impl Drop for OwnOutput {
     fn drop(&mut self) {
-        match self {
-            OwnOutput::Pipe(pipe) => drop(pipe.take().map(pipe::Sender::into_blocking_fd)),
-            OwnOutput::Socket(socket) => make_blocking(socket),
-            OwnOutput::Other(_) => {}
+        match &mut self.0 {
+            Output::Pipe(pipe) => drop(pipe.take().map(pipe::Sender::into_blocking_fd)),
+            Output::Socket(socket) => make_blocking(socket),
+            Output::Other(_) => {}
         }
     }
 }
 
 impl OwnInput {
     fn stream(self: Pin<&mut Self>) -> Option<Pin<&mut (dyn AsyncRead + Unpin)>> {
-        Some(match self.get_mut() {
-            OwnInput::Pipe(pipe) => Pin::new(pipe.as_mut()?),
-            OwnInput::Socket(socket) => Pin::new(socket.as_mut()?),
-            OwnInput::Other(stdin) => Pin::new(stdin),
+        Some(match &mut self.get_mut().0 {
+            Input::Pipe(pipe) => Pin::new(pipe.as_mut()?),
+            Input::Socket(socket) => Pin::new(socket.as_mut()?),
+            Input::Other(stdin) => Pin::new(stdin),
         })
     }
 }
 
 impl OwnOutput {
     fn stream(self: Pin<&mut Self>) -> io::Result<Pin<&mut (dyn AsyncWrite + Unpin)>> {
-        Ok(match self.get_mut() {
-            OwnOutput::Pipe(pipe) => Pin::new(pipe.as_mut().ok_or(io::ErrorKind::BrokenPipe)?),
-            OwnOutput::Socket(socket) => Pin::new(socket.as_mut().ok_or(io::ErrorKind::BrokenPipe)?),
-            OwnOutput::Other(stdout) => Pin::new(stdout),
+        Ok(match &mut self.get_mut().0 {
+            Output::Pipe(pipe) => Pin::new(pipe.as_mut().ok_or(io::ErrorKind::BrokenPipe)?),
+            Output::Socket(socket) => Pin::new(socket.as_mut().ok_or(io::ErrorKind::BrokenPipe)?),
+            Output::Other(stdout) => Pin::new(stdout),
         })
     }
 }
@@ -156,5 +164,32 @@ impl AsyncWrite for OwnOutput {
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.stream()?.poll_shutdown(context)
+    }
+}
+
+/// What tells a program to end: SIGINT, SIGTERM, and SIGHUP when its terminal is closed.
+pub struct StopSignals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl StopSignals {
+    /// From now on these signals don't end the process by themselves.
+    pub fn listen() -> io::Result<StopSignals> {
+        Ok(StopSignals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for one of them.
+    pub async fn recv(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => {}
+        }
     }
 }
