@@ -12,6 +12,7 @@
 mod calls;
 mod client;
 mod context;
+pub mod danger;
 pub mod event;
 mod handshake;
 pub mod hold;

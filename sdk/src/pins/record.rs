@@ -166,6 +166,9 @@ pub struct Record {
     /// Instructions that wait for a person, by written digest.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub held_instructions: BTreeMap<String, Held>,
+    /// Instructions that a person refused, by written digest, and when (unix seconds): held without waiting.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub refused_instructions: BTreeMap<String, i64>,
     /// Prompts, resources and templates, by [`MemberKind::name`] and key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub members: BTreeMap<String, BTreeMap<String, MemberPin>>,
@@ -335,7 +338,25 @@ impl Record {
             via: Via::Approved,
         }));
         self.held_instructions.remove(digest);
+        self.refused_instructions.remove(digest);
         true
+    }
+
+    /// A person refused exactly these instructions: they stay held without waiting. `false` when no such digest is held.
+    pub fn refuse_instructions(&mut self, digest: &str, at: i64) -> bool {
+        if !self.held_instructions.contains_key(digest) {
+            return false;
+        }
+        self.refused_instructions.entry(digest.to_owned()).or_insert(at);
+        true
+    }
+
+    /// Instructions that are held and not refused, by written digest.
+    pub fn waiting_instructions(&self) -> impl Iterator<Item = (&str, &Held)> {
+        self.held_instructions
+            .iter()
+            .filter(|(digest, _)| !self.refused_instructions.contains_key(*digest))
+            .map(|(digest, held)| (digest.as_str(), held))
     }
 
     /// Pins a prompt, resource or template that is new, or notes that this digest was reported. `true` when it has to be
@@ -378,6 +399,42 @@ impl Record {
             .iter()
             .filter(|(_, pin)| pin.waiting().next().is_some())
             .map(|(name, pin)| (name.as_str(), pin))
+    }
+
+    /// The part of the record that decisions about these tools, or about the instructions, change.
+    pub fn part(&self, tools: &[&str]) -> Record {
+        let pin = |tool: &&str| Some(((*tool).to_owned(), self.tools.get(*tool)?.clone()));
+        Record {
+            tools: tools.iter().filter_map(pin).collect(),
+            instructions: self.instructions.clone(),
+            held_instructions: self.held_instructions.clone(),
+            refused_instructions: self.refused_instructions.clone(),
+            members: BTreeMap::new(),
+        }
+    }
+
+    /// Takes a decision back: what [`Record::part`] was before it, `was`, in the place of what it was after, `left`. `false`,
+    /// and nothing changes, when something else was written there since.
+    pub fn take_back(&mut self, left: &Record, was: &Record) -> bool {
+        let texts = |record: &Record| {
+            (
+                record.instructions.clone(),
+                record.held_instructions.clone(),
+                record.refused_instructions.clone(),
+            )
+        };
+        let about_instructions = texts(left) != texts(was);
+        let is_as_left = left.tools.iter().all(|(tool, pin)| self.tools.get(tool) == Some(pin))
+            && (!about_instructions || texts(self) == texts(left));
+        if !is_as_left {
+            return false;
+        }
+        self.tools
+            .extend(was.tools.iter().map(|(tool, pin)| (tool.clone(), pin.clone())));
+        if about_instructions {
+            (self.instructions, self.held_instructions, self.refused_instructions) = texts(was);
+        }
+        true
     }
 
     /// Brings the whole within its bounds. A baseline never goes.

@@ -8,6 +8,8 @@ mod peers;
 mod proxy;
 mod proxy_endings;
 mod proxy_load;
+mod pins;
+mod refusal;
 mod report;
 mod rmcp;
 mod stdio;
