@@ -102,6 +102,18 @@ pub struct GateLimits {
     pub in_flight: usize,
 }
 
+impl Default for GateLimits {
+    fn default() -> GateLimits {
+        GateLimits {
+            message_bytes: 64 << 20,
+            pages: 1_000,
+            tools: 20_000,
+            listing_bytes: 64 << 20,
+            in_flight: 65_536,
+        }
+    }
+}
+
 /// The state machine. See the module.
 pub struct Gate {
     // gate
@@ -115,13 +127,25 @@ impl Gate {
     }
 
     /// One message from the client (without its line end).
-    pub fn from_client(&mut self, channel: Channel, message: Vec<u8>, now: Instant, outputs: &mut Vec<Output>) {
+    pub fn from_client(
+        &mut self,
+        channel: Channel,
+        message: Vec<u8>,
+        now: Instant,
+        outputs: &mut Vec<Output>,
+    ) {
         let _ = (channel, message, now, outputs);
         todo!("gate")
     }
 
     /// One message from the server (without its line end).
-    pub fn from_server(&mut self, channel: Channel, message: Vec<u8>, now: Instant, outputs: &mut Vec<Output>) {
+    pub fn from_server(
+        &mut self,
+        channel: Channel,
+        message: Vec<u8>,
+        now: Instant,
+        outputs: &mut Vec<Output>,
+    ) {
         let _ = (channel, message, now, outputs);
         todo!("gate")
     }
@@ -134,6 +158,21 @@ impl Gate {
 
     /// When [`Gate::tick`] has something to do at the latest; `None`: nothing is due.
     pub fn next_tick(&self) -> Option<Instant> {
+        todo!("gate")
+    }
+
+    /// Whether something of the client is kept back until the server has answered a question of the gate's own.
+    pub fn is_waiting(&self) -> bool {
+        todo!("gate")
+    }
+
+    /// How many requests of the client have no answer yet.
+    pub fn open_requests(&self) -> usize {
+        todo!("gate")
+    }
+
+    /// Its bounds.
+    pub fn limits(&self) -> &GateLimits {
         todo!("gate")
     }
 
@@ -157,7 +196,13 @@ impl Gate {
 
     /// Approves exactly this held digest of a tool; `false` when it is not held. What follows from it (the client is told
     /// that its list changed) is in `outputs`.
-    pub fn approve(&mut self, tool: &str, digest: &str, now: Instant, outputs: &mut Vec<Output>) -> Result<bool, PinsError> {
+    pub fn approve(
+        &mut self,
+        tool: &str,
+        digest: &str,
+        now: Instant,
+        outputs: &mut Vec<Output>,
+    ) -> Result<bool, PinsError> {
         let _ = (tool, digest, now, outputs);
         todo!("gate")
     }

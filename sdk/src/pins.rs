@@ -76,7 +76,9 @@ impl ServerKey {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PinsError {
     /// The server was pinned before, and its file is gone.
-    #[error("the pins of {server} are gone, though it was pinned before: restore `{path}`, or `mcpindex pins reset` to trust it anew")]
+    #[error(
+        "the pins of {server} are gone, though it was pinned before: restore `{path}`, or `mcpindex pins reset` to trust it anew"
+    )]
     Gone {
         /// The identity.
         server: String,

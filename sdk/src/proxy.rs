@@ -5,6 +5,8 @@
 
 pub mod attach;
 pub mod http;
+mod lines;
 pub mod listen;
+pub mod own_process;
 pub mod pump;
 pub mod stdio;

@@ -164,14 +164,27 @@ impl Record {
     }
 
     /// Pins the instructions (or their absence) when nothing of them is known; keeps a drifted text for review otherwise.
-    pub fn pin_instructions(&mut self, instructions: Option<&Instructions>, literal: Option<&str>, via: Via, at: i64) {
+    pub fn pin_instructions(
+        &mut self,
+        instructions: Option<&Instructions>,
+        literal: Option<&str>,
+        via: Via,
+        at: i64,
+    ) {
         let _ = (instructions, literal, via, at);
         todo!("pins")
     }
 
     /// Pins a prompt, resource or template that is new, or notes that this digest was reported. `true` when it has to be
     /// reported now.
-    pub fn note_member(&mut self, kind: MemberKind, name: &str, digest: &Digest, definition: &str, at: i64) -> bool {
+    pub fn note_member(
+        &mut self,
+        kind: MemberKind,
+        name: &str,
+        digest: &Digest,
+        definition: &str,
+        at: i64,
+    ) -> bool {
         let _ = (kind, name, digest, definition, at);
         todo!("pins")
     }
