@@ -87,6 +87,7 @@ pub(in crate::proxy) struct Relay<C> {
     pub(in crate::proxy) client: C,
     tell: Tell,
     due: Notify,
+    settled: Notify,
     over: watch::Sender<bool>,
     open: Mutex<HashMap<String, Open>>,
 }
@@ -113,6 +114,7 @@ impl<C: ClientSide> Relay<C> {
             client,
             tell,
             due: Notify::new(),
+            settled: Notify::new(),
             over: watch::Sender::new(false),
             open: Mutex::new(HashMap::new()),
         });
@@ -146,9 +148,16 @@ impl<C: ClientSide> Relay<C> {
         (self.tell)(Notice::Line(line));
     }
 
-    /// How many requests are under way.
-    pub(in crate::proxy) fn open(&self) -> usize {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).len()
+    /// Resolves once every request of the client is answered.
+    pub(in crate::proxy) async fn is_answered(&self) {
+        loop {
+            let settled = self.settled.notified();
+            let open = self.gate.lock().map_or(0, |gate| gate.open_requests());
+            if open == 0 {
+                return;
+            }
+            settled.await;
+        }
     }
 
     /// Whether a request of this id is under way.
@@ -192,6 +201,7 @@ impl<C: ClientSide> Relay<C> {
             Err(_) => self.end(),
         }
         self.due.notify_one();
+        self.settled.notify_waiters();
         outputs
     }
 
@@ -230,6 +240,10 @@ impl<C: ClientSide> Relay<C> {
     }
 
     async fn to_server(self: &Arc<Self>, channel: Channel, message: Vec<u8>) {
+        if message.trim_ascii().is_empty() {
+            // A blank line between messages; here there is no between.
+            return;
+        }
         let envelope = Envelope::read(&message);
         let asked = Asked::of(channel, &envelope);
         if asked.is("notifications/cancelled")
@@ -410,7 +424,7 @@ impl<C: ClientSide> Relay<C> {
             }
         };
         self.remote.forget_older();
-        self.line(format!("{}: the server's event stream ended{ended}", self.remote.shown()));
+        self.line(format!("the server's event stream ended{ended}"));
         let open: Vec<Open> = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             open.drain().map(|(_, open)| open).collect()
