@@ -4,7 +4,7 @@
 //! Invariant: the credentials given go to the origin that was named and to no other.
 
 pub(in crate::proxy) mod relay;
-mod terminal;
+pub(in crate::proxy) mod terminal;
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -75,12 +75,24 @@ pub fn auth_context(headers: &[(String, SecretString)]) -> AuthContext {
 
 /// The header, in lower case, that carries a credential: `authorization` before any other that is named like one.
 pub(in crate::proxy) fn credential<'n>(names: impl Iterator<Item = &'n str>) -> Option<String> {
-    const WORDS: [&str; 7] = ["auth", "key", "token", "secret", "cookie", "credential", "password"];
+    const WORDS: [&str; 7] = [
+        "auth",
+        "key",
+        "token",
+        "secret",
+        "cookie",
+        "credential",
+        "password",
+    ];
     let names: Vec<String> = names.map(str::to_ascii_lowercase).collect();
     names
         .iter()
         .find(|name| *name == "authorization")
-        .or_else(|| names.iter().find(|name| WORDS.iter().any(|word| name.contains(word))))
+        .or_else(|| {
+            names
+                .iter()
+                .find(|name| WORDS.iter().any(|word| name.contains(word)))
+        })
         .cloned()
 }
 

@@ -128,7 +128,10 @@ pub(in crate::wire) fn request(
         };
         let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_| unfit())?;
         value.set_sensitive(true);
-        own.append(HeaderName::from_bytes(name.as_bytes()).map_err(|_| unfit())?, value);
+        own.append(
+            HeaderName::from_bytes(name.as_bytes()).map_err(|_| unfit())?,
+            value,
+        );
     }
     headers.extend(own);
     headers.entry(header::ACCEPT).or_insert_with(|| {
@@ -202,7 +205,8 @@ impl<'c> Http<'c> {
         if method == Ask::Initialize.method() && self.older.is_none() && refusal.may_be_older() {
             let events = Events::new(self.message_bytes, self.stream_events);
             let headers = HeaderMap::new();
-            if let Ok(older) = Sse::open(self.client, self.endpoint, headers, events, &mut self.budget).await {
+            if let Ok(older) = Sse::open(self.client, self.endpoint, headers, events, &mut self.budget).await
+            {
                 self.older = Some(older);
                 return self.post(text, method).await.map_err(|refusal| refusal.error);
             }
@@ -228,7 +232,14 @@ impl<'c> Http<'c> {
         }
         // The older transport answers on its stream, and a POST with whatever it likes.
         let is_notification = self.older.is_some() || method.starts_with("notifications/");
-        let kind = judge(response, method, is_notification, self.message_bytes, &mut self.budget).await?;
+        let kind = judge(
+            response,
+            method,
+            is_notification,
+            self.message_bytes,
+            &mut self.budget,
+        )
+        .await?;
         self.answer = match kind {
             _ if self.older.is_some() => Body::Nothing,
             Kind::Nothing => Body::Nothing,

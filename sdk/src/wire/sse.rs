@@ -46,7 +46,10 @@ impl Sse {
                 return Err(no_stream("no event stream"));
             };
             let mut stream = EventStream::new(response, events);
-            let first = stream.next(budget).await?.ok_or(no_stream("an empty event stream"))?;
+            let first = stream
+                .next(budget)
+                .await?
+                .ok_or(no_stream("an empty event stream"))?;
             if first.name.as_deref() != Some(b"endpoint") {
                 return Err(no_stream("an event stream that names no endpoint"));
             }
@@ -87,7 +90,9 @@ fn no_stream(what: &str) -> WireError {
 
 /// The address that an `endpoint` event names: relative to the URL of the stream, and of its origin.
 fn address(base: &Url, data: &[u8]) -> Result<Url, WireError> {
-    let text = std::str::from_utf8(data).ok().filter(|text| text.len() <= ADDRESS_BYTES);
+    let text = std::str::from_utf8(data)
+        .ok()
+        .filter(|text| text.len() <= ADDRESS_BYTES);
     let url = text
         .and_then(|text| base.join(text.trim()).ok())
         .ok_or(no_stream("an endpoint that is no URL"))?;
@@ -115,7 +120,10 @@ mod tests {
 
     #[test]
     fn the_address_is_relative_to_the_stream() {
-        check("/messages?session=1", Ok("https://notes.example/messages?session=1"));
+        check(
+            "/messages?session=1",
+            Ok("https://notes.example/messages?session=1"),
+        );
         check("messages", Ok("https://notes.example/a/messages"));
         check("https://notes.example:443/x", Ok("https://notes.example/x"));
     }
@@ -135,6 +143,9 @@ mod tests {
             );
             check(data, Err(&reason));
         }
-        check("https://", Err("no MCP server: GET gives an endpoint that is no URL"));
+        check(
+            "https://",
+            Err("no MCP server: GET gives an endpoint that is no URL"),
+        );
     }
 }

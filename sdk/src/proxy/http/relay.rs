@@ -42,7 +42,9 @@ impl Asked {
     fn of(channel: Channel, envelope: &Envelope<'_>) -> Asked {
         Asked {
             channel,
-            id: envelope.is_request().then(|| envelope.id.unwrap_or_default().to_owned()),
+            id: envelope
+                .is_request()
+                .then(|| envelope.id.unwrap_or_default().to_owned()),
             method: envelope.method.as_deref().map(str::to_owned),
             modern: envelope.modern_version().map(std::borrow::Cow::into_owned),
         }
@@ -160,11 +162,6 @@ impl<C: ClientSide> Relay<C> {
         }
     }
 
-    /// Whether a request of this id is under way.
-    pub(in crate::proxy) fn has_open(&self, id: &str) -> bool {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).contains_key(id)
-    }
-
     pub(in crate::proxy) async fn from_client(self: &Arc<Self>, channel: Channel, message: Vec<u8>) {
         let outputs = self.ask(|gate, now, outputs| gate.from_client(channel, message, now, outputs));
         self.carry_out(outputs).await;
@@ -180,7 +177,15 @@ impl<C: ClientSide> Relay<C> {
         self.carry_out(outputs).await;
     }
 
-    async fn closed(self: &Arc<Self>, channel: Channel) {
+    /// The list of tools may have changed without a word: it is read anew before the next call.
+    pub(in crate::proxy) fn changed_unseen(self: &Arc<Self>) {
+        let outputs = self.ask(Gate::reconnected);
+        let relay = Arc::clone(self);
+        self.run(async move { relay.carry_out(outputs).await });
+    }
+
+    /// An exchange ended without an answer.
+    pub(in crate::proxy) async fn closed(self: &Arc<Self>, channel: Channel) {
         let outputs = self.ask(|gate, now, outputs| gate.channel_closed(channel, now, outputs));
         self.carry_out(outputs).await;
     }
@@ -405,7 +410,10 @@ impl<C: ClientSide> Relay<C> {
             match older.next().await {
                 Ok(Some(message)) => {
                     let open = answered_id(&message).and_then(|id| {
-                        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(id)
+                        self.open
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .remove(id)
                     });
                     let asked = Asked {
                         channel: Channel::ONLY,

@@ -11,8 +11,8 @@ use reqwest::header::{HeaderMap, HeaderValue};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep;
 
-use crate::gate::refusal::error_answer;
 use crate::gate::Channel;
+use crate::gate::refusal::error_answer;
 use crate::proxy::http::relay::{Asked, ClientSide, Relay, answered_id};
 use crate::proxy::http::{Notice, Tell};
 use crate::wire::error::WireError;
@@ -90,7 +90,8 @@ impl Terminal {
         match (&refusal.error, status) {
             (WireError::AuthRequired { status }, _) => (self.sign_in(*status), true),
             (_, Some(404)) if self.forget_session() => (
-                "HTTP 404: the server has ended the session; a new one begins with a new connection".to_owned(),
+                "HTTP 404: the server has ended the session; a new one begins with a new connection"
+                    .to_owned(),
                 false,
             ),
             (error, _) => {
@@ -124,7 +125,10 @@ impl Terminal {
 impl Terminal {
     fn answer_instead(&self, asked: &Asked, refusal: &Refusal) -> Option<Vec<u8>> {
         let id = asked.id.as_deref().filter(|_| asked.channel != Channel::OWN);
-        let gone = refusal.answered.as_ref().is_some_and(|answered| answered.status == 404)
+        let gone = refusal
+            .answered
+            .as_ref()
+            .is_some_and(|answered| answered.status == 404)
             && self.conversation().session.is_some();
         if let (WireError::Refused { error, .. }, Some(answered), false) =
             (&refusal.error, &refusal.answered, gone)
@@ -280,9 +284,15 @@ async fn hear_unasked(relay: Arc<Relay<Terminal>>, headers: HeaderMap) {
                 last_id = messages.last_id().map(<[u8]>::to_vec);
                 retry = messages.retry();
             }
-            Err(Refusal { answered: Some(answered), .. }) if answered.status.is_client_error() => return,
+            Err(Refusal {
+                answered: Some(answered),
+                ..
+            }) if answered.status.is_client_error() => return,
             Err(refusal) if failures == 0 => {
-                relay.line(format!("the stream of its own messages can't be opened: {}", refusal.error));
+                relay.line(format!(
+                    "the stream of its own messages can't be opened: {}",
+                    refusal.error
+                ));
             }
             Err(_) => {}
         }

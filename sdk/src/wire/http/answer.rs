@@ -160,7 +160,11 @@ async fn refused(
     };
     Refusal {
         error,
-        answered: Some(Answered { status, headers, body }),
+        answered: Some(Answered {
+            status,
+            headers,
+            body,
+        }),
     }
 }
 
@@ -228,7 +232,10 @@ impl EventStream {
     }
 
     /// The next event; `None` when the stream ended. Safe to drop half-way.
-    pub(in crate::wire) async fn next(&mut self, budget: &mut Budget) -> Result<Option<StreamEvent>, WireError> {
+    pub(in crate::wire) async fn next(
+        &mut self,
+        budget: &mut Budget,
+    ) -> Result<Option<StreamEvent>, WireError> {
         loop {
             if let Some(event) = self.events.next()? {
                 return Ok(Some(event));

@@ -136,7 +136,9 @@ impl Events {
             b"event" if value.len() <= MAX_ID_BYTES => self.name = Some(value.to_vec()),
             b"id" if value.len() <= MAX_ID_BYTES && !value.contains(&0) => self.id = Some(value.to_vec()),
             b"retry" => {
-                let number = std::str::from_utf8(value).ok().filter(|_| value.iter().all(u8::is_ascii_digit));
+                let number = std::str::from_utf8(value)
+                    .ok()
+                    .filter(|_| value.iter().all(u8::is_ascii_digit));
                 if let Some(milliseconds) = number.and_then(|number| number.parse().ok()) {
                     self.retry = Some(Duration::from_millis(milliseconds));
                 }

@@ -131,13 +131,18 @@ struct Mark {
 
 impl Mark {
     fn value(&self, arguments: &Value) -> Option<String> {
-        let found = self.path.iter().try_fold(arguments, |value, step| value.get(step))?;
+        let found = self
+            .path
+            .iter()
+            .try_fold(arguments, |value, step| value.get(step))?;
         match found {
             Value::String(text) => Some(text.clone()),
             Value::Bool(value) => Some(value.to_string()),
             Value::Number(number) => match number.as_f64() {
                 // An integer however it is spelled: `42.0` is 42.
-                Some(float) if !number.is_i64() && !number.is_u64() && float.fract() == 0.0 && float.abs() < 9e15 => {
+                Some(float)
+                    if !number.is_i64() && !number.is_u64() && float.fract() == 0.0 && float.abs() < 9e15 =>
+                {
                     Some(format!("{float:.0}"))
                 }
                 _ => Some(number.to_string()),
@@ -272,7 +277,11 @@ mod tests {
 
     #[test]
     fn a_request_names_its_method_and_what_it_is_about() {
-        check(&call(r#""get""#, "{}"), "", &[("mcp-method", "tools/call"), ("mcp-name", "get")]);
+        check(
+            &call(r#""get""#, "{}"),
+            "",
+            &[("mcp-method", "tools/call"), ("mcp-name", "get")],
+        );
         check(
             r#"{"id":1,"method":"resources/read","params":{"uri":"note:///1"}}"#,
             "",

@@ -101,7 +101,9 @@ impl Remote {
         let request = request(&self.endpoint, url, Method::POST, headers.clone(), Some(message))?;
         let mut budget = Budget::of(usize::MAX);
         let late = || WireError::TimedOut { method, within };
-        let response = timeout(within, self.client.send(request)).await.map_err(|_| late())??;
+        let response = timeout(within, self.client.send(request))
+            .await
+            .map_err(|_| late())??;
         let (status, answered) = (response.status(), response.headers().clone());
         let is_free = older.is_some() || !is_request;
         let judged = judge(response, method, is_free, self.limits.message_bytes, &mut budget);
@@ -175,7 +177,11 @@ impl Remote {
                     if let Some(id) = last_id {
                         events.go_on_after(id);
                     }
-                    Ok((status, answered, EventStream::new(response, events).within(silence)))
+                    Ok((
+                        status,
+                        answered,
+                        EventStream::new(response, events).within(silence),
+                    ))
                 }
                 Kind::Nothing | Kind::Whole(_) => Err(WireError::NotMcp {
                     reason: format!("HTTP {status} to GET is no event stream"),
@@ -183,7 +189,10 @@ impl Remote {
                 .into()),
             }
         };
-        let late = WireError::TimedOut { method: "GET", within };
+        let late = WireError::TimedOut {
+            method: "GET",
+            within,
+        };
         timeout(within, opened).await.unwrap_or(Err(late.into()))
     }
 
@@ -195,14 +204,19 @@ impl Remote {
         }
         let events = Events::new(self.limits.message_bytes, usize::MAX);
         let mut budget = Budget::of(usize::MAX);
-        let sse = Sse::open(&*self.client, &self.endpoint, headers, events, &mut budget).await.ok()?;
+        let sse = Sse::open(&*self.client, &self.endpoint, headers, events, &mut budget)
+            .await
+            .ok()?;
         *self.older.lock().unwrap_or_else(PoisonError::into_inner) = Some(sse.post_to().clone());
         Some(Older { sse })
     }
 
     /// Whether messages go the way of the older transport.
     pub(crate) fn is_older(&self) -> bool {
-        self.older.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.older
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_some()
     }
 
     /// The older transport's stream ended: the next handshake finds out anew how to speak.
@@ -258,7 +272,13 @@ impl Messages {
                 Err(error) => return Err(error),
             };
             let limits = self.remote.limits.clone();
-            let Some(id) = self.stream.events.last_id().filter(|_| self.takes_up).map(<[u8]>::to_vec) else {
+            let Some(id) = self
+                .stream
+                .events
+                .last_id()
+                .filter(|_| self.takes_up)
+                .map(<[u8]>::to_vec)
+            else {
                 return ended;
             };
             let Some(stream) = self.take_up(&id, &limits).await else {
@@ -271,11 +291,17 @@ impl Messages {
     async fn take_up(&mut self, id: &[u8], limits: &RemoteLimits) -> Option<EventStream> {
         while self.failures < limits.resumptions && self.heard.elapsed() < limits.silence {
             sleep(pause(self.failures, self.stream.events.retry(), limits.pause)).await;
-            let opened = self.remote.open(self.headers.clone(), Some(id), Some(limits.silence)).await;
+            let opened = self
+                .remote
+                .open(self.headers.clone(), Some(id), Some(limits.silence))
+                .await;
             match opened {
                 Ok((_, _, stream)) => return Some(stream),
                 // It says that it knows no such stream.
-                Err(Refusal { answered: Some(answered), .. }) if answered.status.is_client_error() => return None,
+                Err(Refusal {
+                    answered: Some(answered),
+                    ..
+                }) if answered.status.is_client_error() => return None,
                 Err(_) => self.failures += 1,
             }
         }
@@ -315,5 +341,8 @@ fn known(method: Option<&str>) -> &'static str {
         "resources/templates/list",
         "subscriptions/listen",
     ];
-    KNOWN.into_iter().find(|known| Some(*known) == method).unwrap_or("POST")
+    KNOWN
+        .into_iter()
+        .find(|known| Some(*known) == method)
+        .unwrap_or("POST")
 }
