@@ -70,11 +70,6 @@ impl Remote {
         &self.limits
     }
 
-    /// The server, for a line to a person: its URL without a query, where a key may stand.
-    pub(crate) fn shown(&self) -> String {
-        let url = &self.endpoint.url;
-        format!("{}{}", url.origin().ascii_serialization(), url.path())
-    }
 
     /// Posts one message. With `waits`, a request waits for its turn while too many are open.
     pub(crate) async fn post(
