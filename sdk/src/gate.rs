@@ -221,6 +221,21 @@ impl Gate {
         dues.into_iter().flatten().min()
     }
 
+    /// Whether something of the client is kept back until the server has answered a question of the gate's own.
+    pub fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty() || self.listings.count_for_client() > 0
+    }
+
+    /// How many requests of the client have no answer yet.
+    pub fn open_requests(&self) -> usize {
+        self.open.count() + self.listings.count_for_client()
+    }
+
+    /// Its bounds.
+    pub fn limits(&self) -> &GateLimits {
+        &self.options.limits
+    }
+
     /// The exchange ended without an answer (an HTTP answer that broke off, a server that went away): what was asked on it
     /// is answered with an error, and the gate's own questions are asked again when they are needed.
     pub fn channel_closed(&mut self, channel: Channel, now: Instant, outputs: &mut Vec<Output>) {

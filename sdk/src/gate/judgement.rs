@@ -446,7 +446,10 @@ fn compare(
         server: options.server.clone(),
         tool: name.to_owned(),
         class,
-        decision: verdict.decision,
+        decision: match options.posture {
+            Posture::Monitor => Decision::Proceed,
+            Posture::Guard | Posture::Strict => verdict.decision,
+        },
         reasons: verdict.reasons,
         changes,
         markers: introduced,

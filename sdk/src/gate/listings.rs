@@ -113,6 +113,12 @@ impl Listings {
             .any(|reading| matches!(reading.origin, Origin::Own))
     }
 
+    /// How many lists are being read for the client.
+    pub(super) fn count_for_client(&self) -> usize {
+        let is_for_client = |reading: &&Reading| matches!(reading.origin, Origin::Client(..));
+        self.readings.iter().filter(is_for_client).count()
+    }
+
     /// When the first list that is being read is given up.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         let reading = self.readings.iter().map(|reading| reading.deadline).min();
