@@ -252,22 +252,6 @@ impl Gate {
         self.pursue_listing(now, outputs);
     }
 
-    /// Whether something of the client waits for a question that the gate has asked the server, or has yet to ask: as long as
-    /// this holds the server's input must stay open, even when the client has gone.
-    pub fn is_waiting(&self) -> bool {
-        !self.waiting.is_empty() || self.listings.is_reading() || self.open.lists_since(0)
-    }
-
-    /// How many requests of the client have no answer yet.
-    pub fn open_requests(&self) -> usize {
-        self.open.count()
-    }
-
-    /// Its bounds.
-    pub fn limits(&self) -> &GateLimits {
-        &self.options.limits
-    }
-
     /// The connection to the server is a new one: the listing has to be read again before the next call.
     pub fn reconnected(&mut self, now: Instant, outputs: &mut Vec<Output>) {
         self.listings.outdate();

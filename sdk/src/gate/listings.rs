@@ -102,11 +102,6 @@ impl Listings {
         self.moment
     }
 
-    /// Whether any list is being read.
-    pub(super) fn is_reading(&self) -> bool {
-        !self.readings.is_empty()
-    }
-
     fn reads_own(&self) -> bool {
         self.readings
             .iter()

@@ -25,7 +25,7 @@ use crate::pins::AuthContext;
 use crate::proxy::http::{Tell, credential};
 use crate::wire::error::WireError;
 use crate::wire::http::answer::content_type;
-use crate::wire::http::mirror::Envelope;
+use crate::wire::http::mirror::Posting;
 use crate::wire::http::remote::Remote;
 use crate::wire::http::{Endpoint, HttpClient, RemoteLimits, SESSION, VERSION};
 use crate::wire::message::elements;
@@ -236,14 +236,14 @@ impl Listening {
         if let Some(id) = headers.get(SESSION) {
             return Ok((self.sessions.find(id)?, false));
         }
-        let envelope = Envelope::read(body);
-        if envelope.modern_version().is_none() && !names_modern(headers) {
+        let posting = Posting::read(body);
+        if posting.modern_version().is_none() && !names_modern(headers) {
             return Err(Refused::NoSession);
         }
         let authorization = credential(headers.keys().map(axum::http::HeaderName::as_str))
             .and_then(|name| headers.get(name))
             .map(|value| value.as_bytes().to_vec());
-        let client = envelope.client_info().unwrap_or_default().to_owned();
+        let client = posting.client_info().unwrap_or_default().to_owned();
         let key = (authorization, client);
         let entry = self
             .sessions
@@ -374,7 +374,7 @@ impl Said {
             if batch.total > BATCH {
                 return Err(Refused::Batch);
             }
-            let is_request = |text: &&&str| Envelope::read(text.as_bytes()).is_request();
+            let is_request = |text: &&&str| Posting::read(text.as_bytes()).is_request();
             return Ok(Said {
                 requests: batch.texts.iter().filter(is_request).count(),
                 is_batch: true,
@@ -382,14 +382,14 @@ impl Said {
                 id: None,
             });
         }
-        let envelope = Envelope::read(body);
+        let posting = Posting::read(body);
         Ok(Said {
-            requests: usize::from(envelope.is_request()),
+            requests: usize::from(posting.is_request()),
             is_batch: false,
-            is_initialize: envelope.is("initialize"),
-            id: envelope
+            is_initialize: posting.is("initialize"),
+            id: posting
                 .is_request()
-                .then(|| envelope.id.unwrap_or_default().to_owned()),
+                .then(|| posting.id.unwrap_or_default().to_owned()),
         })
     }
 }

@@ -20,9 +20,9 @@ use tokio::time::{sleep, sleep_until, timeout};
 use crate::gate::{Channel, Gate, Output};
 use crate::proxy::http::{Notice, Tell};
 use crate::wire::http::answer::Refusal;
-use crate::wire::http::mirror::Envelope;
+use crate::wire::http::mirror::Posting;
 use crate::wire::http::remote::{Older, Posted, Remote, Reply};
-use crate::wire::message::{self, Message};
+use crate::wire::message::{Envelope, envelope};
 
 /// How long a request that was cancelled may still be answered before its exchange is given up.
 const AFTER_CANCELLING: Duration = Duration::from_secs(5);
@@ -39,14 +39,14 @@ pub(in crate::proxy) struct Asked {
 }
 
 impl Asked {
-    fn of(channel: Channel, envelope: &Envelope<'_>) -> Asked {
+    fn of(channel: Channel, posting: &Posting<'_>) -> Asked {
         Asked {
             channel,
-            id: envelope
+            id: posting
                 .is_request()
-                .then(|| envelope.id.unwrap_or_default().to_owned()),
-            method: envelope.method.as_deref().map(str::to_owned),
-            modern: envelope.modern_version().map(std::borrow::Cow::into_owned),
+                .then(|| posting.id.unwrap_or_default().to_owned()),
+            method: posting.method.as_deref().map(str::to_owned),
+            modern: posting.modern_version().map(std::borrow::Cow::into_owned),
         }
     }
 
@@ -62,7 +62,7 @@ impl Asked {
 /// The client's side.
 pub(in crate::proxy) trait ClientSide: Send + Sync + Sized + 'static {
     /// The headers of a message to the server.
-    fn headers(&self, asked: &Asked, envelope: &Envelope<'_>) -> HeaderMap;
+    fn headers(&self, asked: &Asked, posting: &Posting<'_>) -> HeaderMap;
     /// A request is under way.
     fn begins(&self, asked: &Asked);
     /// The server answers: this is the head.
@@ -76,7 +76,7 @@ pub(in crate::proxy) trait ClientSide: Send + Sync + Sized + 'static {
     fn refused<'a>(&'a self, asked: &'a Asked, refusal: Refusal) -> BoxFuture<'a, Option<Vec<u8>>>;
     /// The request is not under way any more.
     fn ends<'a>(&'a self, asked: &'a Asked) -> BoxFuture<'a, ()>;
-    /// Whether a request is cancelled by leaving its exchange (the new era), not by a message.
+    /// Whether a request is cancelled by leaving its exchange (the new era), and not by a message.
     fn leaves_to_cancel(&self) -> bool;
     /// A message for the client.
     fn deliver(&self, channel: Channel, message: Vec<u8>) -> BoxFuture<'_, ()>;
@@ -185,17 +185,9 @@ impl<C: ClientSide> Relay<C> {
     }
 
     /// An exchange ended without an answer.
-    pub(in crate::proxy) async fn closed(self: &Arc<Self>, channel: Channel) {
+    async fn closed(self: &Arc<Self>, channel: Channel) {
         let outputs = self.ask(|gate, now, outputs| gate.channel_closed(channel, now, outputs));
         self.carry_out(outputs).await;
-    }
-
-    /// Gives up what is under way on this exchange: the client is gone, and with it the question.
-    pub(in crate::proxy) fn give_up(&self, channel: Channel) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        for (_, open) in open.extract_if(|_, open| open.channel == channel) {
-            let _ = open.stop.send(Stop::GivenUp);
-        }
     }
 
     /// What the gate wants after one step. A gate that failed half-way decides nothing any more: all ends.
@@ -249,16 +241,18 @@ impl<C: ClientSide> Relay<C> {
             // A blank line between messages; here there is no between.
             return;
         }
-        let envelope = Envelope::read(&message);
-        let asked = Asked::of(channel, &envelope);
-        if asked.is("notifications/cancelled")
-            && let Some(cancelled) = envelope.cancelled().map(str::to_owned)
-            && self.cancel(&cancelled)
-        {
-            return;
+        let posting = Posting::read(&message);
+        let asked = Asked::of(channel, &posting);
+        if asked.is("notifications/cancelled") {
+            if let Some(cancelled) = posting.cancelled() {
+                self.cancel(cancelled);
+            }
+            if self.client.leaves_to_cancel() {
+                return;
+            }
         }
-        let headers = self.client.headers(&asked, &envelope);
-        drop(envelope);
+        let headers = self.client.headers(&asked, &posting);
+        drop(posting);
         if asked.id.is_some() {
             // Counted before anything else happens: the client's side may look whether something is under way.
             self.client.begins(&asked);
@@ -284,26 +278,27 @@ impl<C: ClientSide> Relay<C> {
         open.insert(id, Open { channel, stop });
     }
 
-    /// Takes a cancellation in. Whether that was all of it: in the new era a request is cancelled by leaving its exchange.
-    fn cancel(self: &Arc<Self>, id: &str) -> bool {
-        let open = {
-            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            open.remove(id)
-        };
-        let Some(open) = open else { return false };
+    /// Takes a cancellation in: the exchange is left at once where that is the cancellation, else once its answer had time to
+    /// be on its way already.
+    fn cancel(self: &Arc<Self>, id: &str) {
+        let open = self
+            .open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(id);
+        let Some(Open { mut stop, .. }) = open else { return };
         if self.client.leaves_to_cancel() {
-            let _ = open.stop.send(Stop::GivenUp);
-            return true;
+            let _ = stop.send(Stop::GivenUp);
+            return;
         }
         self.run(async move {
             // Ends with the exchange, when that gets its answer first.
-            let mut stop = open.stop;
             tokio::select! {
-                () = stop.closed() => {}
-                () = sleep(AFTER_CANCELLING) => drop(stop.send(Stop::GivenUp)),
+                () = stop.closed() => return,
+                () = sleep(AFTER_CANCELLING) => {}
             }
+            let _ = stop.send(Stop::GivenUp);
         });
-        false
     }
 
     /// One request, from its POST to its answer.
@@ -453,10 +448,16 @@ enum Carried {
     Elsewhere,
 }
 
-/// The id's JSON text, when the message is an answer.
+/// The id's JSON text, when the message is an answer; read as the gate reads it.
 pub(in crate::proxy) fn answered_id(message: &[u8]) -> Option<&str> {
-    match message::read(std::str::from_utf8(message).ok()?) {
-        Message::Response { id, .. } => Some(id),
-        _ => None,
-    }
+    let Envelope {
+        id,
+        method,
+        result,
+        error,
+        ..
+    } = envelope(std::str::from_utf8(message).ok()?);
+    let is_answer = method.is_none_or(|method| method == "null")
+        && (result.is_some() || error.is_some_and(|error| error != "null"));
+    is_answer.then(|| id.unwrap_or("null"))
 }

@@ -17,7 +17,7 @@ use crate::proxy::http::relay::{Asked, ClientSide, Relay, answered_id};
 use crate::proxy::http::{Notice, Tell};
 use crate::wire::error::WireError;
 use crate::wire::http::answer::Refusal;
-use crate::wire::http::mirror::{Envelope, MarkedArguments};
+use crate::wire::http::mirror::{MarkedArguments, Posting};
 use crate::wire::http::remote::{Posted, pause};
 use crate::wire::http::{SESSION, VERSION};
 use crate::wire::message::{members, string};
@@ -164,7 +164,7 @@ impl Conversation {
 }
 
 impl ClientSide for Terminal {
-    fn headers(&self, asked: &Asked, envelope: &Envelope<'_>) -> HeaderMap {
+    fn headers(&self, asked: &Asked, posting: &Posting<'_>) -> HeaderMap {
         let mut conversation = self.conversation();
         if asked.is("initialize") {
             *conversation = Conversation {
@@ -177,7 +177,7 @@ impl ClientSide for Terminal {
             conversation.modern = Some(version.clone());
         }
         match &conversation.modern {
-            Some(version) => envelope.modern_headers(version, &conversation.marked),
+            Some(version) => posting.modern_headers(version, &conversation.marked),
             None => conversation.headers(),
         }
     }

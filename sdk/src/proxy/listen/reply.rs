@@ -193,7 +193,7 @@ fn is_harmless(body: &[u8]) -> bool {
     match members(text, ["result", "method"]) {
         Ok(found) => found == [None, None],
         Err(MembersError::NoObject) => !text.starts_with(['{', '[']),
-        Err(MembersError::Twice(_)) => false,
+        Err(MembersError::Twice(_) | MembersError::Lookalike(_)) => false,
     }
 }
 

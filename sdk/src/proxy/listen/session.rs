@@ -23,7 +23,7 @@ use crate::proxy::http::{Notice, Tell, credential};
 use crate::proxy::listen::Said;
 use crate::wire::error::WireError;
 use crate::wire::http::answer::Refusal;
-use crate::wire::http::mirror::{Envelope, MarkedArguments};
+use crate::wire::http::mirror::{MarkedArguments, Posting};
 use crate::wire::http::remote::{Posted, Reply};
 use crate::wire::http::{SESSION, VERSION};
 use crate::wire::message::{self, Answer, Message};
@@ -267,7 +267,7 @@ pub(super) fn is_result(message: &[u8]) -> bool {
 }
 
 impl ClientSide for Session {
-    fn headers(&self, asked: &Asked, envelope: &Envelope<'_>) -> HeaderMap {
+    fn headers(&self, asked: &Asked, posting: &Posting<'_>) -> HeaderMap {
         if let Some(open) = self.open_requests().get(&asked.channel) {
             return open.headers.clone();
         }
@@ -275,7 +275,7 @@ impl ClientSide for Session {
         let mut headers = own.headers.clone();
         if let Some(version) = asked.modern.as_ref().or(own.modern.as_ref()) {
             headers.remove(SESSION);
-            headers.extend(envelope.modern_headers(version, &own.marked));
+            headers.extend(posting.modern_headers(version, &own.marked));
         }
         headers
     }
@@ -408,7 +408,12 @@ impl ClientSide for Session {
         let (parts, is_last) = {
             let mut open = self.open_requests();
             let Some(request) = open.get_mut(&channel) else {
-                return ready(()).boxed();
+                drop(open);
+                // News may be told when what brought them is answered already; an answer or a question is nobody else's.
+                return match Posting::read(&message).id {
+                    None if !self.is_modern => self.say_unasked(message).boxed(),
+                    _ => ready(()).boxed(),
+                };
             };
             let is_answer = answered_id(&message).is_some();
             request.due = request.due.saturating_sub(usize::from(is_answer));
@@ -445,11 +450,15 @@ impl Drop for Leaving {
     fn drop(&mut self) {
         let owed = self.relay.client.open_requests().remove(&self.channel);
         // Until 2025-11-25 a lost connection is no cancellation; from then on it is the only one.
-        if owed.is_some_and(|owed| owed.due > 0) && self.relay.client.is_modern {
+        let Some(Open { due: 1.., said, .. }) = owed else {
+            return;
+        };
+        if let Some(id) = said.id.filter(|_| self.relay.client.is_modern) {
+            let params = format!(r#"{{"requestId":{id}}}"#);
+            let cancelled = message::notification("notifications/cancelled", &params).into_bytes();
             let (relay, channel) = (Arc::clone(&self.relay), self.channel);
-            relay.give_up(channel);
-            let closing = Arc::clone(&relay);
-            relay.run(async move { closing.closed(channel).await });
+            self.relay
+                .run(async move { relay.from_client(channel, cancelled).await });
         }
     }
 }

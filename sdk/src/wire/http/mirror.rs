@@ -25,23 +25,23 @@ const MAX_TOOLS: usize = 20_000;
 
 /// A message's outermost members, as far as a transport has to know them.
 #[derive(Debug, Default)]
-pub(crate) struct Envelope<'a> {
+pub(crate) struct Posting<'a> {
     /// The id's JSON text.
     pub(crate) id: Option<&'a str>,
     pub(crate) method: Option<Cow<'a, str>>,
     params: Option<&'a str>,
 }
 
-impl<'a> Envelope<'a> {
+impl<'a> Posting<'a> {
     /// Of a text that is no JSON object nothing is known.
-    pub(crate) fn read(message: &'a [u8]) -> Envelope<'a> {
+    pub(crate) fn read(message: &'a [u8]) -> Posting<'a> {
         let Some([id, method, params]) = std::str::from_utf8(message)
             .ok()
             .and_then(|text| members(text, ["id", "method", "params"]).ok())
         else {
-            return Envelope::default();
+            return Posting::default();
         };
-        Envelope {
+        Posting {
             id,
             method: method.and_then(string),
             params,
@@ -259,7 +259,7 @@ mod tests {
     fn check(message: &str, listing: &str, expected: &[(&str, &str)]) {
         let mut marked = MarkedArguments::default();
         marked.learn(listing.as_bytes());
-        let headers = Envelope::read(message.as_bytes()).modern_headers("2026-07-28", &marked);
+        let headers = Posting::read(message.as_bytes()).modern_headers("2026-07-28", &marked);
         let mut found: Vec<_> = headers
             .iter()
             .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))

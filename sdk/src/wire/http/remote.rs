@@ -18,7 +18,7 @@ use url::Url;
 use crate::wire::error::WireError;
 use crate::wire::http::answer::{Budget, EventStream, Kind, Refusal, judge, whole};
 use crate::wire::http::events::{Events, StreamEvent};
-use crate::wire::http::mirror::Envelope;
+use crate::wire::http::mirror::Posting;
 use crate::wire::http::{Endpoint, FAREWELL, HttpClient, RemoteLimits, request};
 use crate::wire::sse::Sse;
 
@@ -70,7 +70,6 @@ impl Remote {
         &self.limits
     }
 
-
     /// Posts one message. With `waits`, a request waits for its turn while too many are open.
     pub(crate) async fn post(
         self: &Arc<Self>,
@@ -78,10 +77,10 @@ impl Remote {
         message: Vec<u8>,
         waits: bool,
     ) -> Result<Posted, Refusal> {
-        let envelope = Envelope::read(&message);
-        let method = known(envelope.method.as_deref());
-        let is_request = envelope.is_request();
-        let is_subscription = envelope.is("subscriptions/listen");
+        let posting = Posting::read(&message);
+        let method = known(posting.method.as_deref());
+        let is_request = posting.is_request();
+        let is_subscription = posting.is("subscriptions/listen");
         let within = match method {
             "initialize" | "server/discover" => self.limits.handshake,
             _ if is_request => self.limits.silence,
