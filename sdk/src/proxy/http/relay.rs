@@ -19,9 +19,10 @@ use tokio::time::{sleep, sleep_until, timeout};
 
 use crate::gate::{Channel, Gate, Output};
 use crate::proxy::http::{Notice, Tell};
+use crate::wire::error::WireError;
 use crate::wire::http::answer::Refusal;
 use crate::wire::http::mirror::Posting;
-use crate::wire::http::remote::{Older, Posted, Remote, Reply};
+use crate::wire::http::remote::{Messages, Older, Posted, Remote, Reply};
 use crate::wire::message::{Envelope, envelope};
 
 /// How long a request that was cancelled may still be answered before its exchange is given up.
@@ -361,30 +362,34 @@ impl<C: ClientSide> Relay<C> {
         match posted.reply {
             Reply::Nothing => Carried::Elsewhere,
             Reply::Message(message) => self.bring(asked, message).await,
-            Reply::Stream(mut messages) => {
-                let mut carried = Carried::Ended;
-                loop {
-                    match messages.next().await {
-                        Ok(Some(event)) => {
-                            if matches!(self.bring(asked, event.data).await, Carried::Answered) {
-                                carried = Carried::Answered;
-                                messages.has_its_answer();
-                            }
-                        }
-                        Ok(None) => return carried,
-                        Err(error) => {
-                            if matches!(carried, Carried::Answered) {
-                                return carried;
-                            }
-                            let answer = self.client.refused(asked, error.into()).await;
-                            return match answer {
-                                Some(answer) => self.bring(asked, answer).await,
-                                None => carried,
-                            };
-                        }
+            Reply::Stream(messages) => self.carry_stream(asked, *messages).await,
+        }
+    }
+
+    async fn carry_stream(self: &Arc<Self>, asked: &Asked, mut messages: Messages) -> Carried {
+        let mut is_answered = false;
+        let broken = loop {
+            match messages.next().await {
+                Ok(Some(event)) => {
+                    if matches!(self.bring(asked, event.data).await, Carried::Answered) {
+                        is_answered = true;
+                        messages.has_its_answer();
                     }
                 }
+                Ok(None) => break WireError::Ended { method: messages.method() },
+                Err(error) => break error,
             }
+        };
+        if asked.is("subscriptions/listen") {
+            // What it announces from now on, nobody hears.
+            self.reconnected().await;
+        }
+        if is_answered {
+            return Carried::Answered;
+        }
+        match self.client.refused(asked, broken.into()).await {
+            Some(answer) => self.bring(asked, answer).await,
+            None => Carried::Ended,
         }
     }
 

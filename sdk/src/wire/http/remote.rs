@@ -114,6 +114,7 @@ impl Remote {
                 let silence = (!is_subscription).then_some(self.limits.silence);
                 Reply::Stream(Box::new(Messages {
                     remote: Arc::clone(self),
+                    method,
                     headers,
                     stream: EventStream::new(response, events).within(silence),
                     // A subscription has no answer to come back for.
@@ -140,6 +141,7 @@ impl Remote {
         let (status, answered, stream) = self.open(headers.clone(), last_id, None).await?;
         let messages = Messages {
             remote: Arc::clone(self),
+            method: "GET",
             headers,
             stream,
             takes_up: false,
@@ -229,6 +231,7 @@ impl Remote {
 /// The messages of one stream.
 pub(crate) struct Messages {
     remote: Arc<Remote>,
+    method: &'static str,
     headers: HeaderMap,
     stream: EventStream,
     takes_up: bool,
@@ -238,6 +241,11 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
+    /// What the stream answers.
+    pub(crate) fn method(&self) -> &'static str {
+        self.method
+    }
+
     /// What was waited for has come: the stream is not taken up again when it ends.
     pub(crate) fn has_its_answer(&mut self) {
         self.takes_up = false;
