@@ -34,9 +34,6 @@ use reply::Refused;
 use session::{Part, Session, Unasked};
 use sessions::{Entry, Sessions};
 
-/// How long a client may take to send a body.
-const BODY: Duration = Duration::from_secs(30);
-
 /// Messages of one batch.
 const BATCH: usize = 1_000;
 
@@ -188,7 +185,7 @@ impl Listening {
                         let headers = answered.as_ref().map_or(&none, |head| &head.headers);
                         Some(self.sessions.settle(&entry, headers))
                     };
-                    return Ok(if is_last && !said.is_batch {
+                    return Ok(if is_last && !(said.is_batch && said.requests > 0) {
                         reply::message(answered, id, message, said.requests > 0)
                     } else {
                         reply::stream(answered, id, Some(message), parts, leaving)
@@ -208,7 +205,7 @@ impl Listening {
 
     async fn body(&self, body: Body) -> Result<Vec<u8>, Refused> {
         let limit = self.options.limits.message_bytes;
-        let read = timeout(BODY, to_bytes(body, limit))
+        let read = timeout(self.options.limits.body, to_bytes(body, limit))
             .await
             .map_err(|_| Refused::Slow)?;
         read.map(Vec::from).map_err(|error| {
@@ -300,7 +297,7 @@ impl Listening {
         relay.run(async move {
             if again {
                 // What it said in between is lost.
-                hearing.reconnected().await;
+                hearing.changed_unseen();
             }
             loop {
                 let next = tokio::select! {

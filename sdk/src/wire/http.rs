@@ -90,6 +90,8 @@ pub struct RemoteLimits {
     pub resumptions: usize,
     /// The longest pause before a stream is opened again (60 s).
     pub pause: Duration,
+    /// How long a client over HTTP may take to send a body (30 s).
+    pub body: Duration,
 }
 
 impl Default for RemoteLimits {
@@ -101,6 +103,7 @@ impl Default for RemoteLimits {
             silence: Duration::from_secs(15 * 60),
             resumptions: 5,
             pause: Duration::from_secs(60),
+            body: Duration::from_secs(30),
         }
     }
 }

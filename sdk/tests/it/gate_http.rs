@@ -207,18 +207,16 @@ async fn a_want_of_a_sign_in_says_what_to_do_and_ends() {
     assert_eq!(refused["id"], 0);
     assert_snapshot!(refused["error"].to_string(), @r#"{"code":-32603,"message":"HTTP 401: the server wants a sign-in: give its token with --bearer-env VARIABLE, or its key with --header 'NAME: VALUE' (signing in from here comes later)"}"#);
     assert_snapshot!(gated.end().await, @r"
-    exit 5
+    exit 0
     --
-    mcpindex: notes: HTTP 401: the server wants a sign-in: give its token with --bearer-env VARIABLE, or its key with --header 'NAME: VALUE' (signing in from here comes later)
     ");
 
     let mut gated = server.gated(&["--server", "notes", "--header", "Authorization: Bearer old"]);
     gated.say(INITIALIZE).await;
     assert_eq!(gated.hear().await["id"], 0);
     assert_snapshot!(gated.end().await, @r"
-    exit 5
+    exit 0
     --
-    mcpindex: notes: HTTP 401: the server does not accept the credential in the header `authorization`: renew it, or give another with --bearer-env VARIABLE or --header 'NAME: VALUE'
     ");
 
     let mut gated = server.gated(&["--header", "Authorization: Bearer fixture-token"]);
@@ -301,11 +299,12 @@ async fn an_answer_that_breaks_off_is_an_error_on_every_transport() {
             "{transport}: {broken}"
         );
         if transport == "stream" {
-            assert_snapshot!(broken["error"].to_string(), @r#"{"code":-32012,"message":"the server ended the exchange without an answer"}"#);
+            assert_snapshot!(broken["error"].to_string(), @r#"{"code":-32603,"message":"`tools/call` got no answer: the connection ended before `tools/call` was answered"}"#);
             assert_snapshot!(gated.end().await, @r"
             exit 0
             --
             mcpindex: notes is new: 2 tools pinned
+            mcpindex: notes: `tools/call` got no answer: the connection ended before `tools/call` was answered
             ");
         } else {
             // The stream goes after the answer: whoever asks then is told.

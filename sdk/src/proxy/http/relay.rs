@@ -23,7 +23,7 @@ use crate::wire::error::WireError;
 use crate::wire::http::answer::Refusal;
 use crate::wire::http::mirror::Posting;
 use crate::wire::http::remote::{Messages, Older, Posted, Remote, Reply};
-use crate::wire::message::{Envelope, envelope};
+use crate::wire::message::{self, Envelope, envelope};
 
 /// How long a request that was cancelled may still be answered before its exchange is given up.
 const AFTER_CANCELLING: Duration = Duration::from_secs(5);
@@ -173,14 +173,11 @@ impl<C: ClientSide> Relay<C> {
         self.carry_out(outputs).await;
     }
 
-    pub(in crate::proxy) async fn reconnected(self: &Arc<Self>) {
-        let outputs = self.ask(Gate::reconnected);
-        self.carry_out(outputs).await;
-    }
-
-    /// The list of tools may have changed without a word: it is read anew before the next call.
+    /// The list of tools may have changed without a word that reached us. For the gate that is the word: it reads the list
+    /// anew, calls wait for it, and only what did change is told to the client.
     pub(in crate::proxy) fn changed_unseen(self: &Arc<Self>) {
-        let outputs = self.ask(Gate::reconnected);
+        let changed = message::notification("notifications/tools/list_changed", "").into_bytes();
+        let outputs = self.ask(|gate, now, outputs| gate.from_server(Channel::ONLY, changed, now, outputs));
         let relay = Arc::clone(self);
         self.run(async move { relay.carry_out(outputs).await });
     }
@@ -333,6 +330,10 @@ impl<C: ClientSide> Relay<C> {
         if !answered {
             self.closed(asked.channel).await;
         }
+        if asked.is("subscriptions/listen") {
+            // What the server announces from now on, nobody hears.
+            self.changed_unseen();
+        }
         self.client.ends(&asked).await;
     }
 
@@ -376,14 +377,14 @@ impl<C: ClientSide> Relay<C> {
                         messages.has_its_answer();
                     }
                 }
-                Ok(None) => break WireError::Ended { method: messages.method() },
+                Ok(None) => {
+                    break WireError::Ended {
+                        method: messages.method(),
+                    };
+                }
                 Err(error) => break error,
             }
         };
-        if asked.is("subscriptions/listen") {
-            // What it announces from now on, nobody hears.
-            self.reconnected().await;
-        }
         if is_answered {
             return Carried::Answered;
         }

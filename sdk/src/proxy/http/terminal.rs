@@ -52,7 +52,6 @@ struct Conversation {
     marked: MarkedArguments,
     /// Ends the stream of what the server says unasked, when dropped.
     unasked: Option<oneshot::Sender<()>>,
-    has_spoken: bool,
     sign_in: Option<String>,
 }
 
@@ -167,10 +166,7 @@ impl ClientSide for Terminal {
     fn headers(&self, asked: &Asked, posting: &Posting<'_>) -> HeaderMap {
         let mut conversation = self.conversation();
         if asked.is("initialize") {
-            *conversation = Conversation {
-                has_spoken: conversation.has_spoken,
-                ..Conversation::default()
-            };
+            *conversation = Conversation::default();
             return HeaderMap::new();
         }
         if let Some(version) = &asked.modern {
@@ -211,10 +207,6 @@ impl ClientSide for Terminal {
             return;
         }
         let mut conversation = self.conversation();
-        if std::mem::replace(&mut conversation.has_spoken, true) {
-            let relay_again = Arc::clone(relay);
-            relay.run(async move { relay_again.reconnected().await });
-        }
         if relay.remote.is_older() {
             return;
         }
@@ -266,7 +258,7 @@ async fn hear_unasked(relay: Arc<Relay<Terminal>>, headers: HeaderMap) {
             Ok((_, _, mut messages)) => {
                 if std::mem::replace(&mut was_open, true) {
                     // What it said in between is lost.
-                    relay.reconnected().await;
+                    relay.changed_unseen();
                 }
                 loop {
                     match messages.next().await {
