@@ -166,8 +166,8 @@ impl Gate {
             return refuse(&call, hold, outputs);
         }
         hold.decision = Decision::Proceed;
-        let digest = hold.declared_digest.as_deref().unwrap_or_default();
-        if self.told.first(hold.class.name(), &hold.tool, digest) {
+        let what = hold.declared_digest.as_deref().unwrap_or(hold.class.name());
+        if self.told.first("withheld", &hold.tool, what) {
             outputs.push(Output::Event(Event::Withheld(hold)));
         }
         self.send_on(call, outputs);
