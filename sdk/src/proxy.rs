@@ -4,6 +4,7 @@
 //! order, or the exchange ends with an error.
 
 pub mod attach;
+pub mod drill;
 pub mod http;
 mod lines;
 pub mod listen;

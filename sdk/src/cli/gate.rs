@@ -16,6 +16,7 @@ use clap::{Args, ValueEnum};
 use mcpindex::clock::SystemClock;
 use mcpindex::gate::{Gate, GateLimits, GateOptions, NewTools};
 use mcpindex::pins::{AuthContext, Pins, ServerKey};
+use mcpindex::proxy::drill::Drill;
 use mcpindex::proxy::http::{self, HttpOptions, Notice, Tell};
 use mcpindex::proxy::listen::{self, ListenError, ListenOptions, NewGate};
 use mcpindex::proxy::own_process::{OwnInput, OwnOutput, StopSignals};
@@ -67,15 +68,25 @@ pub(super) struct GateArguments {
     url: Option<String>,
 
     /// A header for every request
-    #[arg(long = "header", value_name = "NAME: VALUE", requires = "url")]
+    #[arg(
+        long = "header",
+        value_name = "NAME: VALUE",
+        requires = "url",
+        conflicts_with = "command"
+    )]
     headers: Vec<String>,
 
     /// The variable that holds a bearer token for every request
-    #[arg(long, value_name = "VARIABLE", requires = "url")]
+    #[arg(long, value_name = "VARIABLE", requires = "url", conflicts_with = "command")]
     bearer_env: Option<String>,
 
     /// Listen for clients on this loopback address in place of stdin and stdout; their own authorization is passed on
-    #[arg(long, value_name = "ADDRESS:PORT", requires = "url")]
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        requires = "url",
+        conflicts_with = "command"
+    )]
     listen: Option<SocketAddr>,
 
     /// The command that starts the server; it gets this environment and directory
@@ -222,7 +233,10 @@ fn bearer(variable: &str) -> Result<(String, SecretString), String> {
 async fn gate_command(plan: &Plan, command: &[String], output: &mut Output) -> Exit {
     let gate = plan.gate(AuthContext::Local);
     let server = &plan.options.server;
-    let ended = stdio::run(command, gate, |event| output.error(&told::line(server, &event))).await;
+    let ended = stdio::run(command, gate, Drill::of(&plan.state), |event| {
+        output.error(&told::line(plan.options.posture, server, &event))
+    })
+    .await;
     match ended {
         Ok(Ended::Server { status, spoke }) => {
             let code = code(status);
@@ -250,7 +264,7 @@ async fn gate_command(plan: &Plan, command: &[String], output: &mut Output) -> E
         Err(error) => {
             output.error(&format!("error: {error}"));
             match error {
-                StdioError::NotOnPath { .. } => Exit::OfServer(127),
+                StdioError::NotOnPath { .. } | StdioError::NoSuchFile { .. } => Exit::OfServer(127),
                 StdioError::NotStarted { .. } => Exit::OfServer(126),
                 StdioError::Own { .. } => Exit::Internal,
             }
@@ -283,7 +297,7 @@ async fn gate_remote(plan: &Plan, endpoint: Endpoint, output: &mut Output) -> an
         signals.recv().await;
         is_stopped.store(true, Ordering::Relaxed);
     };
-    let ended = http::run(options, gate, input, answers, teller(&plan.options.server), stop).await;
+    let ended = http::run(options, gate, input, answers, teller(&plan.options), stop).await;
     Ok(match ended {
         Ok(()) if is_stopped.load(Ordering::Relaxed) => Exit::Stopped,
         Ok(()) => Exit::Ok,
@@ -310,7 +324,7 @@ async fn gate_listening(
         idle: SESSION_IDLE,
     };
     let server = plan.options.server.clone();
-    let tell = teller(&server);
+    let tell = teller(&plan.options);
     let new_gate: NewGate = Arc::new(move |seen_with| plan.gate(seen_with));
     let listening = |url: &str| output.error(&format!("mcpindex: {server} is gated at {url}"));
     let stop = async move { signals.recv().await };
@@ -327,13 +341,13 @@ async fn gate_listening(
 }
 
 /// Writes to stderr from whichever task.
-fn teller(server: &str) -> Tell {
-    let server = server.to_owned();
+fn teller(options: &GateOptions) -> Tell {
+    let (server, posture) = (options.server.clone(), options.posture);
     let output = Mutex::new(Output::for_terminal());
     Arc::new(move |notice| {
         let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
         match notice {
-            Notice::Event(event) => output.error(&told::line(&server, &event)),
+            Notice::Event(event) => output.error(&told::line(posture, &server, &event)),
             Notice::Line(line) => output.error(&format!("mcpindex: {server}: {line}")),
         }
     })

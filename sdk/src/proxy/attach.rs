@@ -76,7 +76,7 @@ async fn serve<R, W>(
         // A program that does not take them must not hold up its own calls.
         let _ = events.try_send(event);
     };
-    let mut pump = Pump::new(gate, tokio::io::split(client), server, tell);
+    let mut pump = Pump::new(gate, tokio::io::split(client), server, None, tell);
     loop {
         tokio::select! {
             _ = pump.run(pending()) => return,

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Sleep;
 
+use super::drill::Drill;
 use super::lines::{Incoming, Outgoing};
 use crate::gate::event::Event;
 use crate::gate::{Channel, Gate, Output};
@@ -58,6 +59,7 @@ pub enum End {
 /// A connection. See the module.
 pub(super) struct Pump<CR, CW, SR, SW, T> {
     gate: Gate,
+    drill: Option<Drill>,
     from_client: Incoming<CR>,
     to_client: Outgoing<CW>,
     from_server: Incoming<SR>,
@@ -87,10 +89,11 @@ where
     T: FnMut(Event),
 {
     /// Must be made within a Tokio runtime with timers.
-    pub(super) fn new(gate: Gate, client: (CR, CW), server: (SR, SW), tell: T) -> Self {
+    pub(super) fn new(gate: Gate, client: (CR, CW), server: (SR, SW), drill: Option<Drill>, tell: T) -> Self {
         let message_bytes = gate.limits().message_bytes;
         Pump {
             gate,
+            drill,
             from_client: Incoming::new(client.0, message_bytes),
             to_client: Outgoing::new(client.1),
             from_server: Incoming::new(server.0, message_bytes),
@@ -188,6 +191,11 @@ where
         let now = Instant::now();
         while let Some(message) = self.from_client.next() {
             let message = message.map_err(|_| End::TooLong(Peer::Client))?;
+            if let Some(drill) = &mut self.drill
+                && drill.is_due(&message, now)
+            {
+                self.gate.arm_drill();
+            }
             self.gate
                 .from_client(Channel::ONLY, message, now, &mut self.outputs);
             self.pass_on();

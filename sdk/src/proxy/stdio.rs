@@ -17,6 +17,7 @@ use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessGroup};
 use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
+use super::drill::Drill;
 use super::own_process::{OwnInput, OwnOutput, StopSignals};
 use super::pump::{End, PATIENCE, Peer, Pump};
 use crate::gate::Gate;
@@ -62,6 +63,12 @@ pub enum StdioError {
         /// The PATH.
         path: String,
     },
+    /// There is no such file.
+    #[error("`{program}` can't be started: there is no such file")]
+    NoSuchFile {
+        /// The program.
+        program: String,
+    },
     /// It can't be started.
     #[error("`{program}` can't be started: {reason}")]
     NotStarted {
@@ -81,7 +88,12 @@ pub enum StdioError {
 }
 
 /// Starts the server and passes messages until one side ends. `tell` gets each event when it happens.
-pub async fn run(command: &[String], gate: Gate, tell: impl FnMut(Event)) -> Result<Ended, StdioError> {
+pub async fn run(
+    command: &[String],
+    gate: Gate,
+    drill: Drill,
+    tell: impl FnMut(Event),
+) -> Result<Ended, StdioError> {
     let own = |what| move |error| StdioError::Own { what, error };
     let message_bytes = gate.limits().message_bytes;
     let mut signals = StopSignals::listen().map_err(own("signals"))?;
@@ -90,7 +102,7 @@ pub async fn run(command: &[String], gate: Gate, tell: impl FnMut(Event)) -> Res
         OwnOutput::open().map_err(own("stdout"))?,
     );
     let (mut server, stdin, stdout) = Server::start(command)?;
-    let mut pump = Pump::new(gate, client, (stdout, stdin), tell);
+    let mut pump = Pump::new(gate, client, (stdout, stdin), Some(drill), tell);
 
     let end = tokio::select! {
         end = pump.run(server.crash()) => Some(end),
@@ -206,7 +218,11 @@ fn not_started(program: &str, error: &io::Error) -> StdioError {
                 path: shown(&path),
             };
         }
-        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::NotFound => {
+            return StdioError::NoSuchFile {
+                program: program.to_owned(),
+            };
+        }
         io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         _ => error.to_string(),
     };

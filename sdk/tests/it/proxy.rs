@@ -62,15 +62,9 @@ impl Gated {
     }
 
     /// The same server again, with the pins that are there.
-    pub(crate) async fn start_again(self, gate: &[&str], fixture: &[&str]) -> Gated {
-        let Gated {
-            child,
-            to,
-            from,
-            directory,
-        } = self;
-        drop((to, from));
-        ended(child).await;
+    pub(crate) async fn start_again(mut self, gate: &[&str], fixture: &[&str]) -> Gated {
+        self.end().await;
+        let directory = self.directory;
         let log = directory.path().join("log");
         let server = [&[FIXTURE, "gated", log.to_str().unwrap()], fixture].concat();
         Gated::start_server(directory, gate, &server)
@@ -153,16 +147,16 @@ impl Gated {
     }
 
     /// Closes the client's end and reads the rest: how the gate ended, and what the person saw.
-    pub(crate) async fn end(mut self) -> String {
+    pub(crate) async fn end(&mut self) -> String {
         self.to = None;
         let mut rest = Vec::new();
         timeout(LIMIT, self.from.read_to_end(&mut rest))
             .await
             .expect("the output was not closed")
             .unwrap();
-        let code = ended(self.child).await;
+        let code = ended(&mut self.child).await;
         let stderr = std::fs::read_to_string(self.directory.path().join("stderr")).unwrap();
-        let stderr = stderr.replace(self.directory.path().to_str().unwrap(), "DIRECTORY");
+        let stderr: String = stderr.replace(self.directory.path().to_str().unwrap(), "DIRECTORY");
         format!(
             "exit {code}\n{}--\n{}",
             String::from_utf8_lossy(&rest),
@@ -175,7 +169,7 @@ pub(crate) fn request(id: &str, method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"{method}","params":{params}}}"#)
 }
 
-pub(crate) async fn ended(mut child: Child) -> i32 {
+pub(crate) async fn ended(child: &mut Child) -> i32 {
     timeout(LIMIT, child.wait())
         .await
         .expect("the gate did not end")
@@ -248,7 +242,11 @@ async fn what_is_not_held_passes_to_the_byte() {
         heard.contains("{\"x\": 1.10,\"y\":\"\\ud800 \u{2028}\"}"),
         "{heard}"
     );
-    assert_snapshot!(gated.end().await, @"");
+    assert_snapshot!(gated.end().await, @r"
+    exit 0
+    --
+    mcpindex: notes is new: 3 tools pinned
+    ");
 }
 
 #[tokio::test]
@@ -263,8 +261,22 @@ async fn a_tool_that_changed_is_held_before_the_server_sees_the_call() {
     assert_eq!(held["error"]["data"]["class"], "drift", "{held}");
     assert!(gated.call("c", "echo").await["result"].is_object());
     assert_eq!(names(&gated.ask("d", "tools/list", "{}").await), ["echo", "big"]);
-    assert_snapshot!(gated.log(), @"");
-    assert_snapshot!(gated.end().await, @"");
+    assert_snapshot!(gated.log(), @r"
+    initialize
+    notifications/initialized
+    tools/list
+    tools/call read_note
+    tools/list
+    tools/call echo
+    tools/list
+    ");
+    assert_snapshot!(gated.end().await, @r"
+    exit 0
+    --
+    mcpindex: notes is new: 3 tools pinned
+    mcpindex: held read_note on notes: By its declaration the tool can do something that it could not. 2 more reasons. See `mcpindex review`.
+    mcpindex: held read_note on notes: By its declaration the tool can do something that it could not. 2 more reasons. See `mcpindex review`.
+    ");
 }
 
 #[tokio::test]
@@ -298,7 +310,32 @@ async fn monitor_lets_the_call_through_and_says_what_it_would_have_held() {
         assert!(gated.call(id, "read_note").await["result"].is_object());
     }
     assert_eq!(gated.calls(), 3);
-    assert_snapshot!(gated.end().await, @"");
+    assert_snapshot!(gated.end().await, @r"
+    exit 0
+    --
+    mcpindex: notes is new: 3 tools pinned
+    mcpindex: would hold read_note on notes: By its declaration the tool can do something that it could not. 2 more reasons. See `mcpindex review`.
+    ");
+}
+
+#[tokio::test]
+async fn a_drill_is_one_staged_hold_and_the_next_call_passes() {
+    let mut gated = Gated::start(&["--server", "notes"], &[]);
+    gated.shake_hands().await;
+    let armed = gated.file("state/gate/drill-armed");
+    std::fs::create_dir_all(armed.parent().unwrap()).unwrap();
+    std::fs::write(&armed, "").unwrap();
+    let held = gated.call("a", "echo").await;
+    assert_eq!(held["error"]["data"]["class"], "drill", "{held}");
+    assert!(gated.call("b", "echo").await["result"].is_object());
+    assert_eq!(gated.calls(), 1);
+    assert!(!armed.exists());
+    assert_snapshot!(gated.end().await, @r"
+    exit 0
+    --
+    mcpindex: notes is new: 3 tools pinned
+    mcpindex: held echo on notes: This hold was staged (`mcpindex wire --drill`): the tool did not change.
+    ");
 }
 
 #[tokio::test]
@@ -334,7 +371,12 @@ async fn a_call_before_any_listing_waits_for_one_of_the_gates_own() {
     gated.hear().await;
     gated.say(INITIALIZED).await;
     assert!(gated.call("a", "read_note").await["result"].is_object());
-    assert_snapshot!(gated.log(), @"");
+    assert_snapshot!(gated.log(), @r"
+    initialize
+    notifications/initialized
+    tools/list
+    tools/call read_note
+    ");
 }
 
 #[tokio::test]

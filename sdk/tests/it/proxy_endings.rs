@@ -34,7 +34,11 @@ fn with_grandchild(fixture: &[&str]) -> Gated {
 async fn when_the_client_ends_the_server_ends_and_its_code_is_ours() {
     let mut gated = Gated::start(&["--server", "notes"], &[]);
     gated.shake_hands().await;
-    assert_snapshot!(gated.end().await, @"");
+    assert_snapshot!(gated.end().await, @r"
+    exit 0
+    --
+    mcpindex: notes is new: 3 tools pinned
+    ");
 }
 
 #[tokio::test]
@@ -55,7 +59,7 @@ async fn what_was_asked_before_the_client_closed_its_end_is_answered() {
     assert_eq!(gated.hear().await["id"], 0);
     assert!(gated.hear().await["result"].is_object());
     assert_eq!(gated.hear_line().await, "");
-    assert_eq!(ended(gated.child).await, 0);
+    assert_eq!(ended(&mut gated.child).await, 0);
 }
 
 #[tokio::test]
@@ -78,7 +82,11 @@ async fn a_server_that_ends_over_a_call_leaves_an_answer_and_its_code() {
     gated.call("a", "echo").await;
     let answer = gated.call("b", "echo").await;
     assert!(answer["error"].is_object(), "{answer}");
-    assert_snapshot!(gated.end().await, @"");
+    assert_snapshot!(gated.end().await, @r"
+    exit 7
+    --
+    mcpindex: notes is new: 3 tools pinned
+    ");
 }
 
 #[tokio::test]
@@ -88,7 +96,7 @@ async fn a_server_that_crashes_while_another_holds_its_pipes_is_known_to_be_gone
     assert!(gated.call("a", "echo").await["error"].is_object());
     let file = gated.file("grandchild");
     assert_eq!(gated.hear_line().await, "");
-    assert_eq!(ended(gated.child).await, 7);
+    assert_eq!(ended(&mut gated.child).await, 7);
     gone(&file).await;
 }
 
@@ -133,7 +141,7 @@ async fn each_signal_ends_the_server_and_its_group() {
         signal(name, &gated);
         let file = gated.file("grandchild");
         gone(&file).await;
-        assert_eq!(ended(gated.child).await, 130, "{name}");
+        assert_eq!(ended(&mut gated.child).await, 130, "{name}");
     }
 }
 
@@ -153,10 +161,10 @@ async fn a_client_that_does_not_read_any_more_ends_it() {
     gated.shake_hands().await;
     let mut input = gated.take_input();
     let file = gated.file("grandchild");
-    let (child, directory) = gated.close_output();
+    let (mut child, directory) = gated.close_output();
     let ping = request("a", "ping", "{}") + "\n";
     input.write_all(ping.as_bytes()).await.unwrap();
-    assert_eq!(ended(child).await, 0);
+    assert_eq!(ended(&mut child).await, 0);
     gone(&file).await;
     drop((directory, input));
 }
@@ -169,7 +177,7 @@ async fn a_server_that_closes_its_output_alone_is_ended() {
     gated.say(INITIALIZE).await;
     assert!(gated.hear().await["error"].is_object());
     assert_eq!(gated.hear_line().await, "");
-    ended(gated.child).await;
+    ended(&mut gated.child).await;
 }
 
 #[tokio::test]
@@ -201,7 +209,7 @@ async fn a_server_that_closes_its_input_alone_may_say_its_last_words() {
     assert_eq!(heard.first().map(|line| line.trim_end()), Some(note));
     // Both requests, in the server's place.
     assert_eq!(heard.len(), 3, "{heard:?}");
-    ended(gated.child).await;
+    ended(&mut gated.child).await;
 }
 
 #[tokio::test]
@@ -263,19 +271,29 @@ fn gate_of(command: &[&str]) -> String {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    format!(
-        "exit {}\n{}--\n{}",
-        output.status.code().unwrap_or(-1),
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    )
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    // What `env` says for itself depends on who wrote it.
+    let ours: Vec<&str> = stderr
+        .lines()
+        .filter(|line| line.starts_with("mcpindex: ") || line.starts_with("error: "))
+        .collect();
+    format!("exit {}\n{}", output.status.code().unwrap_or(-1), ours.join("\n"))
 }
 
 #[test]
 fn a_command_that_is_not_there_names_the_path_that_was_seen() {
-    assert_snapshot!(gate_of(&["mcpindex-no-such-runtime", "-y", "x"]), @"");
-    assert_snapshot!(gate_of(&["/no/such/program"]), @"");
-    assert_snapshot!(gate_of(&["/usr/bin/env", "mcpindex-no-such-runtime"]), @"");
+    assert_snapshot!(gate_of(&["mcpindex-no-such-runtime", "-y", "x"]), @r"
+    exit 127
+    error: `mcpindex-no-such-runtime` is not on the PATH that we were started with (PATH=/usr/bin:/bin): give its full path, or set PATH in the host's configuration
+    ");
+    assert_snapshot!(gate_of(&["/no/such/program"]), @r"
+    exit 127
+    error: `/no/such/program` can't be started: there is no such file
+    ");
+    assert_snapshot!(gate_of(&["/usr/bin/env", "mcpindex-no-such-runtime"]), @r"
+    exit 127
+    mcpindex: notes ended with 127 before it said anything; programs were looked up on PATH=/usr/bin:/bin
+    ");
 }
 
 #[test]
@@ -285,11 +303,17 @@ fn a_command_that_can_not_be_started_says_why() {
     std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
     let run =
         || gate_of(&[script.to_str().unwrap()]).replace(directory.path().to_str().unwrap(), "DIRECTORY");
-    assert_snapshot!(run(), @"");
+    assert_snapshot!(run(), @r"
+    exit 126
+    error: `DIRECTORY/script` can't be started: permission denied
+    ");
     let mut permissions = std::fs::metadata(&script).unwrap().permissions();
     std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o755);
     std::fs::set_permissions(&script, permissions).unwrap();
-    assert_snapshot!(run(), @"");
+    assert_snapshot!(run(), @r"
+    exit 126
+    error: `DIRECTORY/script` can't be started: the interpreter that its first line names is missing
+    ");
 }
 
 #[test]

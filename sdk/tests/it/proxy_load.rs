@@ -46,7 +46,12 @@ async fn a_longer_one_of_the_client_ends_the_session_with_a_line() {
     // It may end before all of it is read.
     let _ = input.write_all(&long).await;
     let told = gated.end().await;
-    insta::assert_snapshot!(told, @"");
+    insta::assert_snapshot!(told, @r"
+    exit 5
+    --
+    mcpindex: notes is new: 3 tools pinned
+    mcpindex: the client sent a message of more than 67108864 bytes: the session was ended
+    ");
 }
 
 #[tokio::test]
@@ -63,7 +68,12 @@ async fn a_longer_one_of_the_server_ends_the_session_and_its_question_is_answere
         .await;
     let answer = gated.hear().await;
     assert!(answer["error"].is_object(), "{answer}");
-    insta::assert_snapshot!(gated.end().await, @"");
+    insta::assert_snapshot!(gated.end().await, @r"
+    exit 5
+    --
+    mcpindex: notes is new: 3 tools pinned
+    mcpindex: notes sent a message of more than 67108864 bytes: the session was ended
+    ");
 }
 
 #[tokio::test]
@@ -151,6 +161,6 @@ async fn a_server_that_does_not_read_makes_the_client_wait_and_nobody_grow() {
             .unwrap()
             .success()
     );
-    assert_eq!(ended(gated.child).await, 130);
+    assert_eq!(ended(&mut gated.child).await, 130);
     writer.await.unwrap();
 }

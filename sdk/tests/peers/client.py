@@ -78,7 +78,9 @@ async def main():
         await call("trigger-elicitation-request", {})
 
         async def progress(done, total, message):
-            show("progress", [done, total, message])
+            # The last one may come in the same moment as the answer, and is not told then.
+            if done < total:
+                show("progress", [done, total, message])
 
         operation = "trigger-long-running-operation"
         await call(operation, {"duration": 0.2, "steps": 4}, progress_callback=progress)
