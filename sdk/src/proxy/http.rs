@@ -18,7 +18,9 @@ use tokio::time::timeout;
 use crate::gate::event::Event;
 use crate::gate::{Channel, Gate};
 use crate::pins::AuthContext;
+use crate::proxy::drill::Drill;
 use crate::proxy::lines::{Incoming, TooLong};
+use crate::state::StateDirectory;
 use crate::wire::http::remote::Remote;
 use crate::wire::http::{Endpoint, HttpClient, RemoteLimits};
 use relay::Relay;
@@ -41,6 +43,8 @@ pub struct HttpOptions {
     pub endpoint: Endpoint,
     /// Bounds.
     pub limits: RemoteLimits,
+    /// Where a drill is armed; without it there is none.
+    pub drills: Option<StateDirectory>,
 }
 
 /// What a person should know beside the messages.
@@ -107,12 +111,13 @@ pub async fn run(
     stop: impl Future<Output = ()> + Send,
 ) -> Result<(), HttpEnd> {
     let message_bytes = options.limits.message_bytes;
+    let drill = options.drills.as_ref().map(Drill::of);
     let credential = credential(options.endpoint.headers.iter().map(|(name, _)| name.as_str()));
     let remote = Arc::new(Remote::new(options.client, options.endpoint, options.limits));
     let (say, said) = mpsc::channel(QUEUE);
     let (finish, mut finished) = watch::channel(None);
     let terminal = Terminal::new(say.clone(), Arc::clone(&tell), finish, credential);
-    let relay = Relay::new(gate, remote, terminal, tell);
+    let relay = Relay::new(gate, remote, terminal, tell, drill);
     let mut writer = tokio::spawn(write(client_write, said));
 
     let end = tokio::select! {

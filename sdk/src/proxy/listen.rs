@@ -22,7 +22,9 @@ use tokio::time::{interval, timeout};
 
 use crate::gate::{Channel, Gate};
 use crate::pins::AuthContext;
+use crate::proxy::drill::Drill;
 use crate::proxy::http::{Tell, credential};
+use crate::state::StateDirectory;
 use crate::wire::error::WireError;
 use crate::wire::http::answer::content_type;
 use crate::wire::http::mirror::Posting;
@@ -51,6 +53,8 @@ pub struct ListenOptions {
     pub sessions: usize,
     /// How long a session may be unused before it is forgotten (30 min).
     pub idle: Duration,
+    /// Where a drill is armed; without it there is none.
+    pub drills: Option<StateDirectory>,
 }
 
 /// A gate for a new session: called with the credentials that the client uses. `--context` is the caller's to put in.
@@ -265,7 +269,8 @@ impl Listening {
         );
         let session = Session::new(is_modern, Arc::clone(&self.tell));
         let tell = Arc::clone(&self.tell);
-        session::SessionRelay::new((self.new_gate)(context), Arc::new(remote), session, tell)
+        let drill = self.options.drills.as_ref().map(Drill::of);
+        session::SessionRelay::new((self.new_gate)(context), Arc::new(remote), session, tell, drill)
     }
 
     async fn get(&self, headers: &HeaderMap) -> Result<Response, Refused> {

@@ -401,6 +401,7 @@ async fn within(
             headers: Vec::new(),
         },
         limits,
+        drills: None,
     };
     let lines = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&lines);

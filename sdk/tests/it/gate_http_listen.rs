@@ -44,6 +44,7 @@ impl Door {
             limits: RemoteLimits::default(),
             sessions: 256,
             idle: Duration::from_secs(1_800),
+            drills: None,
         };
         adjust(&mut options);
         let contexts = Arc::new(Mutex::new(Vec::new()));
@@ -461,6 +462,7 @@ async fn only_loopback_and_only_its_own_pages_are_let_in() {
         limits: RemoteLimits::default(),
         sessions: 1,
         idle: Duration::from_secs(1),
+        drills: None,
     };
     let refused = run(
         open,

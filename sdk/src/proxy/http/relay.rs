@@ -18,6 +18,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{sleep, sleep_until, timeout};
 
 use crate::gate::{Channel, Gate, Output};
+use crate::proxy::drill::Drill;
 use crate::proxy::http::{Notice, Tell};
 use crate::wire::error::WireError;
 use crate::wire::http::answer::Refusal;
@@ -89,6 +90,7 @@ pub(in crate::proxy) struct Relay<C> {
     pub(in crate::proxy) remote: Arc<Remote>,
     pub(in crate::proxy) client: C,
     tell: Tell,
+    drill: Mutex<Option<Drill>>,
     due: Notify,
     settled: Notify,
     over: watch::Sender<bool>,
@@ -110,12 +112,19 @@ enum Stop {
 }
 
 impl<C: ClientSide> Relay<C> {
-    pub(in crate::proxy) fn new(gate: Gate, remote: Arc<Remote>, client: C, tell: Tell) -> Arc<Relay<C>> {
+    pub(in crate::proxy) fn new(
+        gate: Gate,
+        remote: Arc<Remote>,
+        client: C,
+        tell: Tell,
+        drill: Option<Drill>,
+    ) -> Arc<Relay<C>> {
         let relay = Arc::new(Relay {
             gate: Mutex::new(gate),
             remote,
             client,
             tell,
+            drill: Mutex::new(drill),
             due: Notify::new(),
             settled: Notify::new(),
             over: watch::Sender::new(false),
@@ -164,7 +173,16 @@ impl<C: ClientSide> Relay<C> {
     }
 
     pub(in crate::proxy) async fn from_client(self: &Arc<Self>, channel: Channel, message: Vec<u8>) {
-        let outputs = self.ask(|gate, now, outputs| gate.from_client(channel, message, now, outputs));
+        let is_drill = {
+            let mut drill = self.drill.lock().unwrap_or_else(PoisonError::into_inner);
+            drill.as_mut().is_some_and(|drill| drill.is_due(&message, Instant::now()))
+        };
+        let outputs = self.ask(|gate, now, outputs| {
+            if is_drill {
+                gate.arm_drill();
+            }
+            gate.from_client(channel, message, now, outputs);
+        });
         self.carry_out(outputs).await;
     }
 
