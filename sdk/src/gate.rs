@@ -221,6 +221,21 @@ impl Gate {
         dues.into_iter().flatten().min()
     }
 
+    /// Whether something of the client is kept back until the server has answered a question of the gate's own.
+    pub fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty() || self.listings.count_for_client() > 0
+    }
+
+    /// How many requests of the client have no answer yet.
+    pub fn open_requests(&self) -> usize {
+        self.open.count() + self.listings.count_for_client()
+    }
+
+    /// Its bounds.
+    pub fn limits(&self) -> &GateLimits {
+        &self.options.limits
+    }
+
     /// The exchange ended without an answer (an HTTP answer that broke off, a server that went away): what was asked on it
     /// is answered with an error, and the gate's own questions are asked again when they are needed.
     pub fn channel_closed(&mut self, channel: Channel, now: Instant, outputs: &mut Vec<Output>) {
@@ -235,22 +250,6 @@ impl Gate {
             self.hold_waiting_calls(reason, outputs);
         }
         self.pursue_listing(now, outputs);
-    }
-
-    /// Whether something of the client waits for a question that the gate has asked the server, or has yet to ask: as long as
-    /// this holds the server's input must stay open, even when the client has gone.
-    pub fn is_waiting(&self) -> bool {
-        !self.waiting.is_empty() || self.listings.is_reading() || self.open.lists_since(0)
-    }
-
-    /// How many requests of the client have no answer yet.
-    pub fn open_requests(&self) -> usize {
-        self.open.count()
-    }
-
-    /// Its bounds.
-    pub fn limits(&self) -> &GateLimits {
-        &self.options.limits
     }
 
     /// The connection to the server is a new one: the listing has to be read again before the next call.

@@ -78,10 +78,7 @@ fn approve(arguments: &ApproveArguments, output: &mut Output) -> Result<Exit, Mi
             None => decide_instructions(record, digest, now),
         };
     })?;
-    let what = tool.map_or_else(
-        || "the instructions".to_owned(),
-        |tool| format!("`{tool}`"),
-    );
+    let what = tool.map_or_else(|| "the instructions".to_owned(), |tool| format!("`{tool}`"));
     let decision = match outcome {
         Outcome::Approved => "approved",
         Outcome::Already => "already",
@@ -104,7 +101,10 @@ fn approve(arguments: &ApproveArguments, output: &mut Output) -> Result<Exit, Mi
             "approved" => "approved, and the baseline from now on",
             _ => "is the baseline already",
         };
-        output.line(Style::Plain, &format!("{what} of {}: {digest} {said}", name_of(&key)));
+        output.line(
+            Style::Plain,
+            &format!("{what} of {}: {digest} {said}", name_of(&key)),
+        );
     }
     Ok(Exit::Ok)
 }

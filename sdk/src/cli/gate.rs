@@ -291,6 +291,7 @@ async fn gate_remote(plan: &Plan, endpoint: Endpoint, output: &mut Output) -> an
         client: Arc::new(DeskClient::new()?),
         endpoint,
         limits: RemoteLimits::default(),
+        drills: Some(plan.state.clone()),
     };
     let is_stopped = AtomicBool::new(false);
     let stop = async {
@@ -322,6 +323,7 @@ async fn gate_listening(
         limits: RemoteLimits::default(),
         sessions: SESSIONS,
         idle: SESSION_IDLE,
+        drills: Some(plan.state.clone()),
     };
     let server = plan.options.server.clone();
     let tell = teller(&plan.options);

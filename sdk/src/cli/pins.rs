@@ -212,7 +212,10 @@ fn reset(arguments: &ResetArguments, output: &mut Output) -> Result<Exit, Mistak
     }
     if !arguments.yes {
         if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
-            let text = format!("nothing was reset: confirm with --yes that {} is forgotten", name_of(&key));
+            let text = format!(
+                "nothing was reset: confirm with --yes that {} is forgotten",
+                name_of(&key)
+            );
             return Err(Mistake::new(Exit::Usage, text));
         }
         match &record {
@@ -328,7 +331,11 @@ fn import(arguments: &ImportArguments, output: &mut Output) -> Result<Exit, Mist
     let taken = count(became.taken.len(), "pin", "pins");
     output.line(
         Style::Strong,
-        &format!("{taken} of `{}` taken over as the baseline of {}", source.server_id, name_of(&key)),
+        &format!(
+            "{taken} of `{}` taken over as the baseline of {}",
+            source.server_id,
+            name_of(&key)
+        ),
     );
     let mut say = |names: &[String], why: &str| {
         if !names.is_empty() {
@@ -352,7 +359,8 @@ fn import(arguments: &ImportArguments, output: &mut Output) -> Result<Exit, Mist
 fn published(arguments: &ImportArguments, state: &StateDirectory) -> Result<PublishedPins, Mistake> {
     let found: Vec<Result<PublishedPins, String>> = match &arguments.from {
         Some(file) => {
-            let read = published_pins_in(file).map_err(|problem| Mistake::new(Exit::Undetermined, problem))?;
+            let read =
+                published_pins_in(file).map_err(|problem| Mistake::new(Exit::Undetermined, problem))?;
             read.into_iter().map(Ok).collect()
         }
         None => published_pins(state),

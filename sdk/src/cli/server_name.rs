@@ -57,7 +57,9 @@ fn resolve_in(text: &str, context: Option<&AuthContext>, known: &[ServerKey]) ->
         Some(key) => key.identity.clone(),
         None => {
             let launched = Identity::from_reference(text).map_err(|error| {
-                format!("{error}; `mcpindex pins list` shows the servers that have pins, each with its short id")
+                format!(
+                    "{error}; `mcpindex pins list` shows the servers that have pins, each with its short id"
+                )
             })?;
             launched.identity
         }
@@ -118,6 +120,10 @@ mod tests {
         let local = resolve_in("npm:docs", Some(&AuthContext::Local), &known);
         assert_eq!(local, Ok(key("npm:docs")));
         assert_eq!(resolve_in("npm:docs", Some(&work.context), &known), Ok(work));
-        assert!(context("token:x").unwrap_err().starts_with("--context: `token:x` is no auth context"));
+        assert!(
+            context("token:x")
+                .unwrap_err()
+                .starts_with("--context: `token:x` is no auth context")
+        );
     }
 }

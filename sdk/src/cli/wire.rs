@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use mcpindex::clients::{
-    ConfigFile, Configuration, Entry, Environment, Fate, GateLine, HOSTS, Record, Rewrite, Unreadable, configurations,
+    ConfigFile, Configuration, Entry, Environment, Fate, GateLine, HOSTS, Record, Rewrite, Unreadable,
+    configurations,
 };
 use mcpindex::state::StateDirectory;
 use mcpindex_contract::posture::Posture;
@@ -115,13 +116,18 @@ fn refuse(output: &mut Output, reason: &str, exit: Exit) -> Exit {
 
 /// The path of this program as a host should start it: that on our PATH, if it is this one, since it outlives an update.
 fn own_program() -> Result<String, String> {
-    let own = std::env::current_exe().map_err(|error| format!("where this program is can't be told: {error}"))?;
+    let own =
+        std::env::current_exe().map_err(|error| format!("where this program is can't be told: {error}"))?;
     let resolved = own.canonicalize().unwrap_or_else(|_| own.clone());
     let path = std::env::var_os("PATH").unwrap_or_default();
     let on_path = std::env::split_paths(&path)
         .filter(|folder| folder.is_absolute())
         .filter_map(|folder| Some(folder.join(own.file_name()?)))
-        .find(|candidate| candidate.canonicalize().is_ok_and(|candidate| candidate == resolved));
+        .find(|candidate| {
+            candidate
+                .canonicalize()
+                .is_ok_and(|candidate| candidate == resolved)
+        });
     on_path
         .unwrap_or(own)
         .into_os_string()
@@ -136,7 +142,9 @@ fn checked_program(program: String) -> Result<String, String> {
     } else if !program.contains(['/', '\\']) {
         Ok(program)
     } else if !path.is_absolute() {
-        Err(format!("--program: `{program}` is relative, and each host starts programs from another folder"))
+        Err(format!(
+            "--program: `{program}` is relative, and each host starts programs from another folder"
+        ))
     } else if !path.is_file() {
         Err(format!("--program: there is no file `{program}`"))
     } else {
@@ -248,8 +256,8 @@ fn selected(selection: &Selection) -> Result<Vec<Configuration>, String> {
             ));
         }
     }
-    let environment =
-        Environment::from_process().ok_or("there is no home directory to look into: name files with --config")?;
+    let environment = Environment::from_process()
+        .ok_or("there is no home directory to look into: name files with --config")?;
     let is_meant = |configuration: &Configuration| {
         selection.host.is_empty()
             || configuration
@@ -257,7 +265,10 @@ fn selected(selection: &Selection) -> Result<Vec<Configuration>, String> {
                 .iter()
                 .any(|host| selection.host.iter().any(|name| name == host))
     };
-    Ok(configurations(&environment).into_iter().filter(is_meant).collect())
+    Ok(configurations(&environment)
+        .into_iter()
+        .filter(is_meant)
+        .collect())
 }
 
 fn plans(way: &Way, selection: &Selection, found: Vec<Configuration>, record: &Record) -> Vec<Plan> {
@@ -276,7 +287,12 @@ fn plans(way: &Way, selection: &Selection, found: Vec<Configuration>, record: &R
         .collect()
 }
 
-fn rewrite(way: &Way, selection: &Selection, file: &ConfigFile, record: &Record) -> Result<Rewrite, Unreadable> {
+fn rewrite(
+    way: &Way,
+    selection: &Selection,
+    file: &ConfigFile,
+    record: &Record,
+) -> Result<Rewrite, Unreadable> {
     let is_meant = |entry: &Entry| selection.server.is_empty() || selection.server.contains(&entry.name);
     match way {
         Way::Wire(line) => Rewrite::wire(file, record, line, &is_meant),
@@ -295,7 +311,9 @@ fn unknown_server(selection: &Selection, plans: &[Plan]) -> Option<String> {
             .flatten()
             .any(|(_, rewrite)| rewrite.entries.iter().any(|(entry, _)| entry.name == **name))
     })?;
-    Some(format!("--server: no entry is called `{unknown}` in the files that were read"))
+    Some(format!(
+        "--server: no entry is called `{unknown}` in the files that were read"
+    ))
 }
 
 fn agrees(shown: &mut Shown<'_>, path: &Path) -> bool {

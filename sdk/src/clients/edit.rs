@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::document::{Document, Format, Layout, Member, Node};
 use super::entry::{
-    CommandForm, ENV_NAMES, HEADERS_NAMES, KIND_NAMES, Launch, Site, URL_NAMES, command_form, launch, looks_secret,
-    one_of, words,
+    CommandForm, ENV_NAMES, HEADERS_NAMES, KIND_NAMES, Launch, Site, URL_NAMES, command_form, launch,
+    looks_secret, one_of, words,
 };
 
 /// What stands in an entry that is put behind the gate.
@@ -279,7 +279,11 @@ fn wire_url(document: &Document, site: &Site<'_>, line: &GateLine, url: &str) ->
     let span = address.name_span.start..address.value.span.end;
     let (text, last) = if words_for.is_one_list {
         let line = [vec![line.program.clone()], gate].concat();
-        let text = format!("{}{}", name_of(document.format, words_for.command), flow_list(&line));
+        let text = format!(
+            "{}{}",
+            name_of(document.format, words_for.command),
+            flow_list(&line)
+        );
         (text, words_for.command)
     } else {
         let command = format!(
@@ -415,7 +419,9 @@ fn quoted(text: &str) -> String {
     let json = serde_json::Value::from(text).to_string();
     json.chars()
         .map(|character| match character {
-            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' => format!("\\u{:04x}", u32::from(character)),
+            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' => {
+                format!("\\u{:04x}", u32::from(character))
+            }
             _ => character.to_string(),
         })
         .collect()
@@ -510,7 +516,10 @@ fn line_start_of(document: &Document, offset: usize) -> Option<&str> {
     let before = document.slice(&(0..offset));
     let start = before.rfind('\n')? + 1;
     let indent = &before[start..];
-    indent.chars().all(|character| character == ' ' || character == '\t').then_some(indent)
+    indent
+        .chars()
+        .all(|character| character == ' ' || character == '\t')
+        .then_some(indent)
 }
 
 /// As many spaces as there are characters before `offset` on its line.
@@ -580,7 +589,15 @@ fn take_back(document: &Document, entry: &Node, undo: &Undo) -> Result<Edit, Str
             if list.elements().is_some_and(|elements| elements.len() > count) {
                 let at = at.clone();
                 let words = words.clone();
-                return take_back(document, entry, &Undo::Front { at, words, empty: None });
+                return take_back(
+                    document,
+                    entry,
+                    &Undo::Front {
+                        at,
+                        words,
+                        empty: None,
+                    },
+                );
             }
             remove_member(document, entry, at)
         }

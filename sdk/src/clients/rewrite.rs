@@ -213,10 +213,7 @@ fn is_sound(document: &Document, site: &Site<'_>, entry: &Entry, edits: &[Edit],
     let Some(node) = wired.root.as_ref().and_then(|root| root.at(&site.path)) else {
         return false;
     };
-    let new = Site {
-        node,
-        ..site.clone()
-    };
+    let new = Site { node, ..site.clone() };
     let found = read(&wired, &new);
     let is_gated = matches!(found.wiring, Wiring::Gate { .. }) && found.launch == entry.launch;
     let taken_back = unwire(&wired, node, undo).map(|edits| apply(&wired.text, edits));
@@ -247,10 +244,7 @@ fn taken_back(
     let is_direct = result.is_ok_and(|result| {
         let node = result.root.as_ref().and_then(|root| root.at(&site.path));
         node.is_some_and(|node| {
-            let new = Site {
-                node,
-                ..site.clone()
-            };
+            let new = Site { node, ..site.clone() };
             let found = read(&result, &new);
             found.wiring == Wiring::Direct && !matches!(found.launch, Launch::Other(_))
         })

@@ -8,8 +8,10 @@ use std::ops::Range;
 
 use super::document::{Document, Kind, Node};
 use super::edit::{Edit, apply};
-use super::entry::{KIND_NAMES, SECRET, URL_NAMES, behind_the_gate, launch, looks_secret, sites, without_secrets};
 use super::entry::Launch;
+use super::entry::{
+    KIND_NAMES, SECRET, URL_NAMES, behind_the_gate, launch, looks_secret, sites, without_secrets,
+};
 
 /// See the module.
 pub(super) fn shown(document: &Document) -> String {
@@ -22,7 +24,9 @@ pub(super) fn shown(document: &Document) -> String {
         mask(root, &kept, &mut masks);
     }
     let text = apply(&document.text, masks);
-    text.split_inclusive('\n').map(without_credential_in_comment).collect()
+    text.split_inclusive('\n')
+        .map(without_credential_in_comment)
+        .collect()
 }
 
 /// What of an entry is shown.
@@ -52,7 +56,11 @@ fn keep_entry(entry: &Node, kept: &mut Vec<Range<usize>>, masks: &mut Vec<Edit>)
             keep(node);
         }
     }
-    let lists = [entry.get("args"), entry.get("command"), nested.and_then(|command| command.get("args"))];
+    let lists = [
+        entry.get("args"),
+        entry.get("command"),
+        nested.and_then(|command| command.get("args")),
+    ];
     for list in lists.into_iter().flatten() {
         let Some(elements) = list.elements() else {
             continue;

@@ -161,12 +161,13 @@ impl Gate {
     }
 
     /// Refuses the call, or under monitor notes that it would be.
-    fn held(&mut self, call: Call, hold: Hold, outputs: &mut Vec<Output>) {
+    fn held(&mut self, call: Call, mut hold: Hold, outputs: &mut Vec<Output>) {
         if self.options.posture != Posture::Monitor || hold.class == HoldClass::PinsUnusable {
             return refuse(&call, hold, outputs);
         }
-        let digest = hold.declared_digest.as_deref().unwrap_or_default();
-        if self.told.first(hold.class.name(), &hold.tool, digest) {
+        hold.decision = Decision::Proceed;
+        let what = hold.declared_digest.as_deref().unwrap_or(hold.class.name());
+        if self.told.first("withheld", &hold.tool, what) {
             outputs.push(Output::Event(Event::Withheld(hold)));
         }
         self.send_on(call, outputs);

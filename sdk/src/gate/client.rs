@@ -204,14 +204,14 @@ impl Gate {
                     let id_text = id_text.to_owned();
                     return Route::Page { id, id_text, cursor };
                 }
-                Err(message) => return refused(id_text, INVALID_PARAMS, message),
+                Err((code, message)) => return refused(id_text, code, message),
             },
             "tools/call" => match called_tool(envelope.params) {
                 Ok(tool) => {
                     let id_text = id_text.to_owned();
                     return Route::Call { id, id_text, tool };
                 }
-                Err(message) => return refused(id_text, INVALID_PARAMS, message),
+                Err((code, message)) => return refused(id_text, code, message),
             },
             _ => Purpose::Plain,
         };
@@ -341,7 +341,7 @@ fn notification_route(method: &str, params: Option<&str>) -> Route {
 }
 
 /// The cursor of a request for a list, unescaped.
-fn cursor(params: Option<&str>) -> Result<Option<String>, String> {
+fn cursor(params: Option<&str>) -> Result<Option<String>, (i64, String)> {
     let Some(params) = params else {
         return Ok(None);
     };
@@ -349,28 +349,32 @@ fn cursor(params: Option<&str>) -> Result<Option<String>, String> {
         Ok(found) => found,
         // Nothing that a cursor could be read from; the server may refuse it.
         Err(MembersError::NoObject) => return Ok(None),
-        Err(flaw) => return Err(format!("the params can't be read without doubt: {flaw}")),
+        Err(flaw) => return Err(unclear_params(&flaw)),
     };
     match cursor {
         None | Some("null") => Ok(None),
         Some(cursor) => match string(cursor) {
             Some(cursor) => Ok(Some(cursor.into_owned())),
-            None => Err("the cursor is no string".to_owned()),
+            None => Err((INVALID_PARAMS, "the cursor is no string".to_owned())),
         },
     }
 }
 
-fn called_tool(params: Option<&str>) -> Result<CalledTool, String> {
-    let found = clear_members(params.unwrap_or("null"), ["name"]);
-    let [name] = found.map_err(|flaw| match flaw {
-        MembersError::NoObject => "a call takes an object of params with the tool's name".to_owned(),
-        flaw => format!("the params can't be read without doubt: {flaw}"),
+fn called_tool(params: Option<&str>) -> Result<CalledTool, (i64, String)> {
+    let unnamed = || (INVALID_PARAMS, "a call takes an object of params with the tool's name".to_owned());
+    let [name] = clear_members(params.unwrap_or("null"), ["name"]).map_err(|flaw| match flaw {
+        MembersError::NoObject => unnamed(),
+        flaw => unclear_params(&flaw),
     })?;
-    let name = name.ok_or("the params name no tool")?;
+    let name = name.ok_or_else(unnamed)?;
     Ok(match string(name) {
         Some(name) => CalledTool::Named(name.into_owned()),
         None => CalledTool::Unnameable(name.chars().take(200).collect()),
     })
+}
+
+fn unclear_params(flaw: &MembersError) -> (i64, String) {
+    (INVALID_REQUEST, format!("the params can't be read without doubt: {flaw}"))
 }
 
 fn refused(id: &str, code: i64, message: impl Into<String>) -> Route {

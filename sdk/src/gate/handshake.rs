@@ -13,7 +13,7 @@ use mcpindex_contract::surface::{Instructions, Listing, Surface};
 
 use crate::gate::event::Event;
 use crate::gate::{Gate, Output};
-use crate::pins::{Held, PinsError, Record, Via};
+use crate::pins::{PinsError, Record, Via};
 use crate::wire::message::{MembersError, clear_members, place, string};
 
 /// What becomes of the instructions.
@@ -172,23 +172,7 @@ fn write(record: &mut Record, ruling: &Ruling, now: Option<&Instructions>, liter
             record.pin_instructions(now, literal, Via::FirstSight, at);
         }
         (Ruling::LeaveOut { codes, .. }, Some(now), Some(literal)) => {
-            let held = || Held {
-                definition: literal.to_owned(),
-                first_seen: at,
-                codes: codes.iter().map(|code| (*code).to_owned()).collect(),
-            };
-            let digest = now.digest.to_string();
-            record.held_instructions.entry(digest).or_insert_with(held);
-            while record.held_instructions.len() > Record::MAX_HELD {
-                let oldest = record
-                    .held_instructions
-                    .iter()
-                    .min_by_key(|(_, held)| held.first_seen);
-                let Some(oldest) = oldest.map(|(digest, _)| digest.clone()) else {
-                    break;
-                };
-                record.held_instructions.remove(&oldest);
-            }
+            record.hold_instructions(now, literal, codes, at);
         }
         _ => {}
     }

@@ -338,7 +338,7 @@ fn rule<'d>(
                 pass.steps.push((declared, Step::Hold(codes)));
             }
             let event = Event::Withheld(Hold::clone(hold));
-            pass.events.push((hold.class.name(), written.clone(), event));
+            pass.events.push(("withheld", written.clone(), event));
             Standing::Held(Arc::clone(hold))
         }
         Outcome::Proceeds { changes, notes } => {
@@ -446,7 +446,10 @@ fn compare(
         server: options.server.clone(),
         tool: name.to_owned(),
         class,
-        decision: verdict.decision,
+        decision: match options.posture {
+            Posture::Monitor => Decision::Proceed,
+            Posture::Guard | Posture::Strict => verdict.decision,
+        },
         reasons: verdict.reasons,
         changes,
         markers: introduced,

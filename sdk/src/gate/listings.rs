@@ -102,15 +102,16 @@ impl Listings {
         self.moment
     }
 
-    /// Whether any list is being read.
-    pub(super) fn is_reading(&self) -> bool {
-        !self.readings.is_empty()
-    }
-
     fn reads_own(&self) -> bool {
         self.readings
             .iter()
             .any(|reading| matches!(reading.origin, Origin::Own))
+    }
+
+    /// How many lists are being read for the client.
+    pub(super) fn count_for_client(&self) -> usize {
+        let is_for_client = |reading: &&Reading| matches!(reading.origin, Origin::Client(..));
+        self.readings.iter().filter(is_for_client).count()
     }
 
     /// When the first list that is being read is given up.

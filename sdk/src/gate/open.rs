@@ -94,7 +94,7 @@ impl OpenRequests {
         Ok(())
     }
 
-    /// How many wait for an answer; cancelled ones don't.
+    /// Those that an answer is still wanted to.
     pub(super) fn count(&self) -> usize {
         self.open.len() - self.cancelled.len()
     }

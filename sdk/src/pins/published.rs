@@ -131,7 +131,12 @@ pub fn published_pins(state: &StateDirectory) -> Vec<Result<PublishedPins, Strin
 
 /// What stands in one of its files, by name.
 pub fn published_pins_in(path: &Path) -> Result<Vec<PublishedPins>, String> {
-    let wrong = |problem: String| format!("`{}` is no pin file of the published client: {problem}", path.display());
+    let wrong = |problem: String| {
+        format!(
+            "`{}` is no pin file of the published client: {problem}",
+            path.display()
+        )
+    };
     let own = read_own_file(path, MAX_BYTES).map_err(|error| wrong(said(&error)))?;
     let own = own.ok_or_else(|| wrong("there is no such file".to_owned()))?;
     let store = read_store(&own.bytes).map_err(wrong)?;
@@ -270,7 +275,10 @@ mod tests {
 
     #[test]
     fn a_pin_taken_over_has_the_digest_of_what_the_server_sends() {
-        let whole = pin("search_docs", &format!(r#", "schema": {SCHEMA}, "via": "manual""#));
+        let whole = pin(
+            "search_docs",
+            &format!(r#", "schema": {SCHEMA}, "via": "manual""#),
+        );
         let pins = read(&store(&[whole, pin("old", "")])).remove(0).unwrap();
         assert_eq!(pins.server_id, "docs");
         let mut record = Record::default();
@@ -296,7 +304,10 @@ mod tests {
                 .remove(0)
                 .unwrap();
             let became = pins.take_over(&mut Record::default(), 7);
-            assert_eq!((became.taken.len(), became.partial.len()), (1, usize::from(is_partial)));
+            assert_eq!(
+                (became.taken.len(), became.partial.len()),
+                (1, usize::from(is_partial))
+            );
         };
         check("", true);
         check(r#""_mcpindex_contract_fields": 1, "#, true);
@@ -316,7 +327,10 @@ mod tests {
         let with = |schema: &str| store(&[pin("search_docs", &format!(r#", "schema": {schema}"#))]);
         check("", "EOF while parsing a value at line 1 column 0");
         check(r#"{"version": 3}"#, "it is of version 3, and only 2 is known");
-        check(r#"{"version": 2, "pins": {}}"#, "invalid type: map, expected a sequence at line 1 column 23");
+        check(
+            r#"{"version": 2, "pins": {}}"#,
+            "invalid type: map, expected a sequence at line 1 column 23",
+        );
         check(&store(&[pin("a", ""), pin("a", "")]), "`a` is pinned twice");
         check(
             &with(&SCHEMA.replace("Search the docs.", "Search all docs.")),

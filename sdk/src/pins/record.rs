@@ -424,7 +424,10 @@ impl Record {
             )
         };
         let about_instructions = texts(left) != texts(was);
-        let is_as_left = left.tools.iter().all(|(tool, pin)| self.tools.get(tool) == Some(pin))
+        let is_as_left = left
+            .tools
+            .iter()
+            .all(|(tool, pin)| self.tools.get(tool) == Some(pin))
             && (!about_instructions || texts(self) == texts(left));
         if !is_as_left {
             return false;
@@ -432,7 +435,11 @@ impl Record {
         self.tools
             .extend(was.tools.iter().map(|(tool, pin)| (tool.clone(), pin.clone())));
         if about_instructions {
-            (self.instructions, self.held_instructions, self.refused_instructions) = texts(was);
+            (
+                self.instructions,
+                self.held_instructions,
+                self.refused_instructions,
+            ) = texts(was);
         }
         true
     }

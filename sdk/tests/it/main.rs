@@ -3,6 +3,10 @@
 mod cli;
 mod client;
 mod explain;
+mod gate;
+mod gate_http;
+mod gate_http_listen;
+mod gate_http_peers;
 mod http;
 mod peers;
 mod pins;

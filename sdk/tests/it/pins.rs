@@ -204,7 +204,10 @@ fn instructions_are_approved_by_their_digest_too() {
     let approve = || machine.run(&["approve", "npm:docs", "--instructions", &never_ask, "--json"]);
     assert_snapshot!(approve());
     let pin = machine.record(&key("npm:docs")).instructions.unwrap().unwrap();
-    assert_eq!((pin.literal.as_str(), pin.via), (r#""Never ask.""#, Via::Approved));
+    assert_eq!(
+        (pin.literal.as_str(), pin.via),
+        (r#""Never ask.""#, Via::Approved)
+    );
     assert!(approve().contains(r#""decision": "already""#));
 }
 
@@ -253,7 +256,10 @@ fn pins_of_the_published_client_are_taken_over_when_asked() {
         )
     };
     let store = [
-        pin("a", r#","schema":{"name":"a","title":"A","_mcpindex_contract_fields":3}"#),
+        pin(
+            "a",
+            r#","schema":{"name":"a","title":"A","_mcpindex_contract_fields":3}"#,
+        ),
         pin("b", r#","schema":{"name":"b"}"#),
         pin("c", ""),
     ];

@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::super::exit::Exit;
 use super::super::output::{Output, Style};
 use super::{
-    Mistake, SCHEMA, ToolArguments, count, date, in_short, moment, name_of, nothing_pinned, open, print_document,
-    state, waiting,
+    Mistake, SCHEMA, ToolArguments, count, date, in_short, moment, name_of, nothing_pinned, open,
+    print_document, state, waiting,
 };
 
 #[derive(Serialize)]
@@ -90,10 +90,7 @@ pub(super) fn list(json: bool, output: &mut Output) -> Result<Exit, Mistake> {
                 name: pins.server_id,
             })
             .collect(),
-        published_problems: published_problems
-            .into_iter()
-            .filter_map(Result::err)
-            .collect(),
+        published_problems: published_problems.into_iter().filter_map(Result::err).collect(),
         notices,
     };
     let is_whole = list.strays.is_empty() && list.servers.iter().all(|server| server.problem.is_none());
@@ -334,7 +331,10 @@ fn chosen<'r>(
     };
     let chosen: Vec<_> = all.filter(|(name, _)| name == wanted).collect();
     if chosen.is_empty() {
-        let text = format!("{} has no tool `{wanted}` that was ever pinned or held", name_of(key));
+        let text = format!(
+            "{} has no tool `{wanted}` that was ever pinned or held",
+            name_of(key)
+        );
         return Err(Mistake::new(Exit::NoSuch, text));
     }
     Ok(chosen)
@@ -412,7 +412,10 @@ fn print_instructions(record: &Record, output: &mut Output) {
     }
     for (digest, held) in &record.held_instructions {
         let seen = date(held.first_seen);
-        output.line(Style::Alarm, &format!("  held instructions  {digest}  first seen {seen}"));
+        output.line(
+            Style::Alarm,
+            &format!("  held instructions  {digest}  first seen {seen}"),
+        );
     }
 }
 
@@ -421,7 +424,10 @@ fn print_tool(name: &str, pin: &ToolPin, in_full: bool, output: &mut Output) {
     match &pin.baseline {
         Some(baseline) => {
             let (since, via) = (date(baseline.at), baseline.via.name());
-            output.line(Style::Plain, &format!("  pinned     {}  since {since}, {via}", baseline.digest));
+            output.line(
+                Style::Plain,
+                &format!("  pinned     {}  since {since}, {via}", baseline.digest),
+            );
             if let Some(digest) = &baseline.meta_digest {
                 output.line(Style::Faint, &format!("  its _meta  {digest}"));
             }
@@ -433,7 +439,10 @@ fn print_tool(name: &str, pin: &ToolPin, in_full: bool, output: &mut Output) {
     }
     if let Some(last) = &pin.last_seen {
         let (at, via) = (date(last.at), last.via.name());
-        output.line(Style::Plain, &format!("  last seen  {}  since {at}, {via}", last.digest));
+        output.line(
+            Style::Plain,
+            &format!("  last seen  {}  since {at}, {via}", last.digest),
+        );
     }
     for (digest, held) in &pin.held {
         let seen = date(held.first_seen);

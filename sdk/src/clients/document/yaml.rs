@@ -70,10 +70,7 @@ impl<'a> Reader<'a> {
     }
 
     fn offset(&self, character: usize) -> usize {
-        self.characters
-            .get(character)
-            .copied()
-            .unwrap_or(self.text.len())
+        self.characters.get(character).copied().unwrap_or(self.text.len())
     }
 
     fn bytes(&self, span: Span) -> Range<usize> {
@@ -126,7 +123,11 @@ impl<'a> Reader<'a> {
     }
 
     fn layout(&self, start: usize, bracket: char) -> Layout {
-        if self.text.get(start..).is_some_and(|text| text.starts_with(bracket)) {
+        if self
+            .text
+            .get(start..)
+            .is_some_and(|text| text.starts_with(bracket))
+        {
             Layout::Flow
         } else {
             Layout::Block
@@ -189,7 +190,9 @@ fn scalar(text: &str, style: ScalarStyle) -> Kind {
         "true" | "True" | "TRUE" => Kind::Bool(true),
         "false" | "False" | "FALSE" => Kind::Bool(false),
         "" | "~" | "null" | "Null" | "NULL" => Kind::Other,
-        _ if text.contains(|character: char| character.is_ascii_digit()) && text.parse::<f64>().is_ok() => Kind::Other,
+        _ if text.contains(|character: char| character.is_ascii_digit()) && text.parse::<f64>().is_ok() => {
+            Kind::Other
+        }
         _ => Kind::Text(text.to_owned()),
     }
 }

@@ -1,0 +1,1 @@
+//! What holds whatever the order of things.
