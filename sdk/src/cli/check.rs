@@ -79,7 +79,10 @@ fn print(key: Option<&ServerKey>, tool: Option<&str>, verdict: &Verdict, output:
     }
     let is_for_review = |code: &str| matches!(code, "held" | "instructions-held");
     if verdict.reasons.iter().any(|reason| is_for_review(reason.code)) {
-        output.line(Style::Faint, "  `mcpindex review` shows it, and takes the decision");
+        output.line(
+            Style::Faint,
+            "  `mcpindex review` shows it, and takes the decision",
+        );
     }
 }
 

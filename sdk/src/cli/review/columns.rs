@@ -113,7 +113,10 @@ impl Layout {
         let rest = lines.len().saturating_sub(self.lines);
         if rest > 1 {
             lines.truncate(self.lines);
-            lines.push(vec![(Style::Faint, format!("  … {rest} lines more: d shows them"))]);
+            lines.push(vec![(
+                Style::Faint,
+                format!("  … {rest} lines more: d shows them"),
+            )]);
         }
         lines
     }
@@ -141,7 +144,10 @@ impl Layout {
             for index in 0..left.len().max(right.len()) {
                 let mut line = behind_bar("  │ ", left.get(index).cloned().unwrap_or_default());
                 let used = width_of(&line);
-                line.push((Style::Faint, format!("{} │ ", " ".repeat((column + 4).saturating_sub(used)))));
+                line.push((
+                    Style::Faint,
+                    format!("{} │ ", " ".repeat((column + 4).saturating_sub(used))),
+                ));
                 line.extend(right.get(index).cloned().unwrap_or_default());
                 lines.push(line);
             }
@@ -187,7 +193,9 @@ impl Layout {
     /// One side of a changed line; without colour what the other side lacks stands between marks.
     fn cell(self, parts: Option<&[Part]>, style: Style) -> Line {
         let parts = parts.unwrap_or_default();
-        let is_whole = parts.iter().all(|part| part.changed || part.text.trim().is_empty());
+        let is_whole = parts
+            .iter()
+            .all(|part| part.changed || part.text.trim().is_empty());
         let last = parts.len().saturating_sub(1);
         let mut cell = Line::new();
         for (index, part) in parts.iter().enumerate() {
@@ -225,7 +233,9 @@ impl Layout {
         let start: String = characters[..head].iter().collect();
         let end: String = characters[characters.len() - tail..].iter().collect();
         let left_out = characters.len() - head - tail;
-        format!("{start} […{left_out} characters the same…] {end}").trim().to_owned()
+        format!("{start} […{left_out} characters the same…] {end}")
+            .trim()
+            .to_owned()
     }
 }
 
@@ -315,7 +325,8 @@ mod tests {
     }
 
     const BEFORE: &str = "Lists the pages of a space, newest first.\nAsks the person before it deletes.";
-    const AFTER: &str = "Lists all pages of a space, newest first.\nAsks nobody before it deletes.\nSee also: read_page.";
+    const AFTER: &str =
+        "Lists all pages of a space, newest first.\nAsks nobody before it deletes.\nSee also: read_page.";
 
     #[test]
     fn with_room_both_sides_stand_beside_each_other() {
@@ -356,8 +367,14 @@ mod tests {
     #[test]
     fn with_colour_there_are_no_marks() {
         let lines = Layout::new(Some(96), true).difference("one two", "one three");
-        assert!(lines[0].contains(&(Style::Removed, "two".to_owned())), "{lines:?}");
-        assert!(lines[0].contains(&(Style::Added, "three".to_owned())), "{lines:?}");
+        assert!(
+            lines[0].contains(&(Style::Removed, "two".to_owned())),
+            "{lines:?}"
+        );
+        assert!(
+            lines[0].contains(&(Style::Added, "three".to_owned())),
+            "{lines:?}"
+        );
     }
 
     #[test]

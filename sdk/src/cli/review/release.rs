@@ -13,9 +13,7 @@ use mcpindex::text_diff::{self, changed_lines};
 use mcpindex_contract::change::{Change, ChangeKind, Subject};
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::markers::{self, Marker};
-use mcpindex_contract::posture::{
-    Examination, Posture, Reason, examine, first_sight, judge_instructions,
-};
+use mcpindex_contract::posture::{Examination, Posture, Reason, examine, first_sight, judge_instructions};
 use mcpindex_contract::surface::Instructions;
 
 /// What kind of decision a row is, the one that matters most first.
@@ -238,7 +236,10 @@ impl Release {
 fn items_of_tool(name: &str, pin: &ToolPin, is_first_sight: bool, steps: &mut Steps) -> Vec<Item> {
     let what = What::Tool(name.to_owned());
     let baseline = pin.baseline.as_ref().map(Baseline::of_tool);
-    let newest = pin.waiting().map(|(digest, held)| (held.first_seen, digest)).max();
+    let newest = pin
+        .waiting()
+        .map(|(digest, held)| (held.first_seen, digest))
+        .max();
     let item = |(digest, held): (&str, &Held)| {
         let step = steps.of_tool(&what, digest, held, baseline.as_ref(), is_first_sight);
         let is_older = newest != Some((held.first_seen, digest)) || baseline.as_ref().is_some_and(|it| it.is_after(held));
@@ -306,7 +307,11 @@ fn rows(items: Vec<Item>) -> Vec<Row> {
     }
     rows.sort_by_cached_key(|row| {
         let first = row.first();
-        let worst = first.step.reasons.first().map(|reason| Danger::of_code(reason.code));
+        let worst = first
+            .step
+            .reasons
+            .first()
+            .map(|reason| Danger::of_code(reason.code));
         (row.section, !first.step.is_drastic(), worst, first.what.clone())
     });
     rows
@@ -369,7 +374,10 @@ impl Step {
             signature: String::new(),
         };
         step.changes.sort_by_key(|change| {
-            let is_held = step.reasons.iter().any(|reason| reason.code == change.kind.name());
+            let is_held = step
+                .reasons
+                .iter()
+                .any(|reason| reason.code == change.kind.name());
             (!is_held, Danger::of_change(change))
         });
         step.signature = match before {
@@ -408,13 +416,19 @@ impl Step {
             changes: vec![change],
             examination: None,
             before: None,
-            no_digest: after.filter(|after| after.digest.is_raw()).map(|_| "lone surrogate".to_owned()),
+            no_digest: after
+                .filter(|after| after.digest.is_raw())
+                .map(|_| "lone surrogate".to_owned()),
             signature: held.definition.clone(),
         }
     }
 
     fn section(&self) -> Section {
-        let worst = self.reasons.iter().map(|reason| Danger::of_code(reason.code)).min();
+        let worst = self
+            .reasons
+            .iter()
+            .map(|reason| Danger::of_code(reason.code))
+            .min();
         Section::of(worst.unwrap_or(Danger::Benign), self.is_drastic())
     }
 
@@ -431,7 +445,10 @@ impl Step {
             sameness.push_str(&format!("\n{} {:?}", reason.code, reason.pointer));
         }
         for marker in &self.markers {
-            sameness.push_str(&format!("\n{:?} {:?} {:?}", marker.class, marker.pointer, marker.matched));
+            sameness.push_str(&format!(
+                "\n{:?} {:?} {:?}",
+                marker.class, marker.pointer, marker.matched
+            ));
         }
         for change in &self.changes {
             let (before, after) = (change.before.as_deref(), change.after.as_deref());
