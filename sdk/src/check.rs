@@ -5,6 +5,7 @@
 //!
 //! Invariant: a pin that can't be read is never an answer of "fine", nor is a definition that is held.
 
+use crate::gate::refusal::named;
 use crate::pins::{PinsError, Record, ToolPin, Via};
 
 /// One word for all that is known.
@@ -38,21 +39,48 @@ impl Answer {
 /// The codes of reasons, which stay what they are; each with what it means.
 pub const CODES: &[(&str, &str)] = &[
     ("approved", "A person approved exactly this definition."),
-    ("pinned-first-sight", "Pinned when the server was first seen; no person has approved it."),
-    ("pinned-new-tool", "Pinned as a new tool without review (`--new-tools tofu`)."),
-    ("pinned-imported", "Taken over from the pins of the published client."),
-    ("tools-pinned", "Every tool that was seen of the server is pinned, and none is held."),
-    ("accepted-since", "The server declared it differently since, and the gate judged the difference benign."),
+    (
+        "pinned-first-sight",
+        "Pinned when the server was first seen; no person has approved it.",
+    ),
+    (
+        "pinned-new-tool",
+        "Pinned as a new tool without review (`--new-tools tofu`).",
+    ),
+    (
+        "pinned-imported",
+        "Taken over from the pins of the published client.",
+    ),
+    (
+        "tools-pinned",
+        "Every tool that was seen of the server is pinned, and none is held.",
+    ),
+    (
+        "accepted-since",
+        "The server declared it differently since, and the gate judged the difference benign.",
+    ),
     ("held", "The server declared what nobody has approved yet."),
     ("refused", "A person refused what the server declared."),
-    ("instructions-held", "The server's instructions to the model changed, and nobody has approved them yet."),
+    (
+        "instructions-held",
+        "The server's instructions to the model changed, and nobody has approved them yet.",
+    ),
     ("never-seen", "No gate of this machine has seen the server."),
-    ("no-tool-seen", "A gate has seen the server, and no tool of it yet."),
+    (
+        "no-tool-seen",
+        "A gate has seen the server, and no tool of it yet.",
+    ),
     ("no-such-server", "No server goes by this name here."),
     ("no-such-tool", "The server never listed a tool of this name."),
-    ("pins-gone", "The server was pinned before, and its pins are gone."),
+    (
+        "pins-gone",
+        "The server was pinned before, and its pins are gone.",
+    ),
     ("pins-unreadable", "The pins can't be read."),
-    ("pins-altered", "The pins were altered by something else than mcpindex."),
+    (
+        "pins-altered",
+        "The pins were altered by something else than mcpindex.",
+    ),
     ("pins-newer", "The pins were written by a newer mcpindex."),
     ("pins-not-saved", "The pins can't be saved at the moment."),
     ("pins-busy", "Another process is at the pins."),
@@ -63,7 +91,7 @@ pub const CODES: &[(&str, &str)] = &[
 pub struct Reason {
     /// One of [`CODES`].
     pub code: &'static str,
-    /// One line for people; names in it are the server's, to be made visible.
+    /// One line for people; a name in it is the server's, quoted where it is no plain one.
     pub sentence: String,
 }
 
@@ -145,15 +173,31 @@ fn of_tool(record: &Record, pin: &ToolPin) -> Verdict {
         }
         // Refused, and nothing else was ever there.
         (0, None) => Verdict::of(Answer::NeedsPerson, "refused", sentence_of("refused")),
-        (1, _) => Verdict::of(Answer::NeedsPerson, "held", sentence_of("held")),
-        (many, _) => {
-            let sentence = format!("The server declared {many} definitions of it that nobody has approved yet.");
-            Verdict::of(Answer::NeedsPerson, "held", sentence)
-        }
+        (_, baseline) => Verdict::of(Answer::NeedsPerson, "held", held_sentence(pin, baseline.is_some())),
     };
     match instructions_wait(record) {
         true => verdict.and("instructions-held", sentence_of("instructions-held")),
         false => verdict,
+    }
+}
+
+/// What is held of a tool and for what.
+fn held_sentence(pin: &ToolPin, is_pinned: bool) -> String {
+    let mut codes: Vec<&str> = Vec::new();
+    for (_, held) in pin.waiting() {
+        for code in &held.codes {
+            if !codes.contains(&code.as_str()) {
+                codes.push(code);
+            }
+        }
+    }
+    let what = match is_pinned {
+        true => "The server declared it differently than it is pinned, and nobody has approved that",
+        false => "The server declared it, and nobody has approved it",
+    };
+    match codes.is_empty() {
+        true => format!("{what}."),
+        false => format!("{what}: {}.", some(&codes)),
     }
 }
 
@@ -164,7 +208,15 @@ fn of_server(record: &Record) -> Verdict {
     let mut reasons: Vec<Reason> = Vec::new();
     let mut add = |code, sentence| reasons.push(Reason { code, sentence });
     if !held.is_empty() {
-        add("held", format!("{} of {} tools held: {}.", held.len(), record.tools.len(), some(&held)));
+        add(
+            "held",
+            format!(
+                "{} of {} tools held: {}.",
+                held.len(),
+                record.tools.len(),
+                some(&held)
+            ),
+        );
     }
     if instructions_wait(record) {
         add("instructions-held", sentence_of("instructions-held"));
@@ -176,14 +228,23 @@ fn of_server(record: &Record) -> Verdict {
         };
     }
     let ready = match pinned {
-        0 => return Verdict::of(Answer::NeedsPerson, "refused", format!("Refused: {}.", some(&refused))),
+        0 => {
+            return Verdict::of(
+                Answer::NeedsPerson,
+                "refused",
+                format!("Refused: {}.", some(&refused)),
+            );
+        }
         1 => "The one tool that was seen of it is pinned, and not held.".to_owned(),
         many => format!("{many} tools are pinned, and none is held."),
     };
     let verdict = Verdict::of(Answer::Ready, "tools-pinned", ready);
     match refused.is_empty() {
         true => verdict,
-        false => verdict.and("refused", format!("Refused by a person, and left out: {}.", some(&refused))),
+        false => verdict.and(
+            "refused",
+            format!("Refused by a person, and left out: {}.", some(&refused)),
+        ),
     }
 }
 
@@ -195,7 +256,8 @@ fn names(record: &Record, is_meant: impl Fn(&ToolPin) -> bool) -> Vec<&str> {
 /// The first of some names.
 fn some(names: &[&str]) -> String {
     const SHOWN: usize = 5;
-    let shown = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    let shown = names.iter().take(SHOWN).map(|name| named(name));
+    let shown = shown.collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(SHOWN) {
         0 => shown,
         rest => format!("{shown} and {rest} more"),

@@ -13,6 +13,8 @@ mod hosts;
 mod record;
 mod rewrite;
 mod shown;
+mod text;
+mod undo;
 
 use std::path::PathBuf;
 

@@ -4,6 +4,7 @@
 
 use clap::Args;
 use mcpindex::check::{Answer, Verdict, check, no_such_server};
+use mcpindex::gate::refusal::named;
 use mcpindex::pins::{Pins, Record, ServerKey};
 use serde::Serialize;
 
@@ -63,7 +64,7 @@ fn print(key: Option<&ServerKey>, tool: Option<&str>, verdict: &Verdict, output:
     let about = match (tool, server) {
         (_, None) => String::new(),
         (None, Some(server)) => format!(": {server}"),
-        (Some(tool), Some(server)) => format!(": {tool} on {server}"),
+        (Some(tool), Some(server)) => format!(": {} on {server}", named(tool)),
     };
     let (style, words) = match verdict.answer {
         Answer::Ready => (Style::Strong, "ready"),
@@ -78,7 +79,10 @@ fn print(key: Option<&ServerKey>, tool: Option<&str>, verdict: &Verdict, output:
     }
     let is_for_review = |code: &str| matches!(code, "held" | "instructions-held");
     if verdict.reasons.iter().any(|reason| is_for_review(reason.code)) {
-        output.line(Style::Faint, "  `mcpindex review` shows it, and takes the decision");
+        output.line(
+            Style::Faint,
+            "  `mcpindex review` shows it, and takes the decision",
+        );
     }
 }
 

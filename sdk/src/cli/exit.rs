@@ -23,6 +23,8 @@ pub(super) enum Exit {
     NoSuch,
     /// It can't be said or done now (pins locked; for `check`, also unreadable).
     TryLater,
+    /// `gate`: as the server ended, or 127 and 126 where it could not be found or started.
+    OfServer(u8),
     /// Stopped by a signal; what was started has been ended.
     Stopped,
 }
@@ -46,6 +48,7 @@ impl Exit {
             Exit::NeedsPerson => 11,
             Exit::NoSuch => 12,
             Exit::TryLater => 13,
+            Exit::OfServer(code) => code,
             Exit::Stopped => 130,
         }
     }

@@ -19,8 +19,8 @@ use mcpindex::pins::Pins;
 
 use super::exit::Exit;
 use super::output::Output;
-use super::pins::{Mistake, open, state};
-use super::server_name::ServerArguments;
+use super::pins::{Mistake, state};
+use super::server_name::named;
 use session::Session;
 
 #[derive(Args)]
@@ -29,9 +29,13 @@ pub(super) struct ReviewArguments {
     #[arg(long)]
     json: bool,
 
-    /// Only this one
-    #[command(flatten)]
-    server: Option<ServerArguments>,
+    /// One server alone: npm:NAME, pypi:NAME, oci:NAME, a URL, or what `mcpindex pins list` calls it
+    #[arg(value_name = "SERVER")]
+    server: Option<String>,
+
+    /// Seen with which credentials, where it has pins under more than one
+    #[arg(long, value_name = "CONTEXT", requires = "server")]
+    context: Option<String>,
 }
 
 pub(super) fn run(arguments: ReviewArguments, output: &mut Output) -> Exit {
@@ -45,7 +49,12 @@ fn review(arguments: &ReviewArguments, output: &mut Output) -> Result<Exit, Mist
     let state = state()?;
     let (servers, strays) = match &arguments.server {
         None => (Pins::all(&state), Pins::strays(&state)),
-        Some(server) => (vec![open(server, &state)?], Vec::new()),
+        Some(server) => {
+            let key = named(server, arguments.context.as_deref(), &state)
+                .map_err(|text| Mistake::new(Exit::Usage, text))?;
+            let pins = Pins::open(&state, &key);
+            (vec![(key, pins)], Vec::new())
+        }
     };
     if arguments.json {
         return Ok(document::print(servers, &strays, output));

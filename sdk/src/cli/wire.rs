@@ -5,12 +5,14 @@
 mod drill;
 mod show;
 
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use mcpindex::clients::{
-    ConfigFile, Configuration, Entry, Environment, Fate, GateLine, HOSTS, Record, Rewrite, Unreadable, configurations,
+    ConfigFile, Configuration, Entry, Environment, GateLine, HOSTS, Record, Rewrite, Unreadable,
+    configurations,
 };
 use mcpindex::state::StateDirectory;
 use mcpindex_contract::posture::Posture;
@@ -115,13 +117,18 @@ fn refuse(output: &mut Output, reason: &str, exit: Exit) -> Exit {
 
 /// The path of this program as a host should start it: that on our PATH, if it is this one, since it outlives an update.
 fn own_program() -> Result<String, String> {
-    let own = std::env::current_exe().map_err(|error| format!("where this program is can't be told: {error}"))?;
+    let own =
+        std::env::current_exe().map_err(|error| format!("where this program is can't be told: {error}"))?;
     let resolved = own.canonicalize().unwrap_or_else(|_| own.clone());
     let path = std::env::var_os("PATH").unwrap_or_default();
     let on_path = std::env::split_paths(&path)
         .filter(|folder| folder.is_absolute())
         .filter_map(|folder| Some(folder.join(own.file_name()?)))
-        .find(|candidate| candidate.canonicalize().is_ok_and(|candidate| candidate == resolved));
+        .find(|candidate| {
+            candidate
+                .canonicalize()
+                .is_ok_and(|candidate| candidate == resolved)
+        });
     on_path
         .unwrap_or(own)
         .into_os_string()
@@ -136,7 +143,9 @@ fn checked_program(program: String) -> Result<String, String> {
     } else if !program.contains(['/', '\\']) {
         Ok(program)
     } else if !path.is_absolute() {
-        Err(format!("--program: `{program}` is relative, and each host starts programs from another folder"))
+        Err(format!(
+            "--program: `{program}` is relative, and each host starts programs from another folder"
+        ))
     } else if !path.is_file() {
         Err(format!("--program: there is no file `{program}`"))
     } else {
@@ -161,7 +170,7 @@ fn rewrite_all(way: &Way, selection: &Selection, state: &StateDirectory, output:
     if asks && selection.json {
         return refuse(output, "--json asks nothing: add --yes or --dry-run", Exit::Usage);
     }
-    let mut record = match Record::read(state) {
+    let record = match Record::read(state) {
         Ok(record) => record,
         Err(error) => return refuse(output, &error.to_string(), Exit::Internal),
     };
@@ -171,12 +180,6 @@ fn rewrite_all(way: &Way, selection: &Selection, state: &StateDirectory, output:
     }
 
     let is_writing = !selection.dry_run && (selection.yes || has_terminal);
-    if is_writing && plans.iter().any(Plan::changes) {
-        record = match Record::open(state) {
-            Ok(record) => record,
-            Err(error) => return refuse(output, &error.to_string(), Exit::Internal),
-        };
-    }
     let mut shown = Shown::new(way, selection.json, output);
     shown.notes(state);
     for plan in plans {
@@ -199,34 +202,41 @@ fn rewrite_all(way: &Way, selection: &Selection, state: &StateDirectory, output:
         } else if asks && !agrees(&mut shown, &plan.path) {
             Told::Declined
         } else {
-            write(way, selection, &file, &rewrite, &mut record)
+            write(way, selection, state, &file, &rewrite)
         };
         shown.told(told);
     }
     shown.end(&record)
 }
 
-/// Planned again under the lock, so that what was remembered in the meantime is not lost, and written if it is still what
-/// was shown.
-fn write(way: &Way, selection: &Selection, file: &ConfigFile, shown: &Rewrite, record: &mut Record) -> Told {
-    match rewrite(way, selection, file, record) {
-        Ok(rewrite) if rewrite.shown() == shown.shown() => match rewrite.write(file, record) {
-            Ok(()) => Told::Written {
-                is_original: rewrite.is_original,
-            },
-            Err(error) => Told::Refused(error.to_string()),
-        },
-        Ok(_) => Told::Refused(format!(
-            "{}: another mcpindex wired or unwired it since it was shown: run the command again",
+/// Planned again under the record's lock, so that nothing is lost of what another mcpindex did in the meantime, and written
+/// if it is still what was shown.
+fn write(
+    way: &Way,
+    selection: &Selection,
+    state: &StateDirectory,
+    file: &ConfigFile,
+    shown: &Rewrite,
+) -> Told {
+    let mut record = match Record::open(state) {
+        Ok(record) => record,
+        Err(error) => return Told::Refused(error.to_string()),
+    };
+    let rewrite = match rewrite(way, selection, file, &record) {
+        Ok(rewrite) => rewrite,
+        Err(error) => return Told::Refused(error.to_string()),
+    };
+    if rewrite.shown() != shown.shown() {
+        return Told::Refused(format!(
+            "{}: another mcpindex wired or unwired it since it was shown, so nothing was written: run the command again",
             file.path().display()
-        )),
-        Err(error) => Told::Refused(error.to_string()),
+        ));
     }
-}
-
-impl Plan {
-    fn changes(&self) -> bool {
-        self.work.as_ref().is_ok_and(|(_, rewrite)| rewrite.changes())
+    match rewrite.write(file, &mut record) {
+        Ok(()) => Told::Written {
+            is_original: rewrite.is_original,
+        },
+        Err(error) => Told::Refused(error.to_string()),
     }
 }
 
@@ -237,7 +247,13 @@ fn selected(selection: &Selection) -> Result<Vec<Configuration>, String> {
             file: ConfigFile::read(path),
             path: path.clone(),
         };
-        return Ok(selection.config.iter().map(named).collect());
+        let mut named: Vec<Configuration> = selection.config.iter().map(named).collect();
+        let mut seen = BTreeSet::new();
+        named.retain(|configuration| match &configuration.file {
+            Ok(file) => seen.insert(file.target().to_owned()),
+            Err(_) => true,
+        });
+        return Ok(named);
     }
     for name in &selection.host {
         if HOSTS.iter().all(|host| host.name != name) {
@@ -248,8 +264,8 @@ fn selected(selection: &Selection) -> Result<Vec<Configuration>, String> {
             ));
         }
     }
-    let environment =
-        Environment::from_process().ok_or("there is no home directory to look into: name files with --config")?;
+    let environment = Environment::from_process()
+        .ok_or("there is no home directory to look into: name files with --config")?;
     let is_meant = |configuration: &Configuration| {
         selection.host.is_empty()
             || configuration
@@ -257,7 +273,10 @@ fn selected(selection: &Selection) -> Result<Vec<Configuration>, String> {
                 .iter()
                 .any(|host| selection.host.iter().any(|name| name == host))
     };
-    Ok(configurations(&environment).into_iter().filter(is_meant).collect())
+    Ok(configurations(&environment)
+        .into_iter()
+        .filter(is_meant)
+        .collect())
 }
 
 fn plans(way: &Way, selection: &Selection, found: Vec<Configuration>, record: &Record) -> Vec<Plan> {
@@ -276,7 +295,12 @@ fn plans(way: &Way, selection: &Selection, found: Vec<Configuration>, record: &R
         .collect()
 }
 
-fn rewrite(way: &Way, selection: &Selection, file: &ConfigFile, record: &Record) -> Result<Rewrite, Unreadable> {
+fn rewrite(
+    way: &Way,
+    selection: &Selection,
+    file: &ConfigFile,
+    record: &Record,
+) -> Result<Rewrite, Unreadable> {
     let is_meant = |entry: &Entry| selection.server.is_empty() || selection.server.contains(&entry.name);
     match way {
         Way::Wire(line) => Rewrite::wire(file, record, line, &is_meant),
@@ -295,7 +319,9 @@ fn unknown_server(selection: &Selection, plans: &[Plan]) -> Option<String> {
             .flatten()
             .any(|(_, rewrite)| rewrite.entries.iter().any(|(entry, _)| entry.name == **name))
     })?;
-    Some(format!("--server: no entry is called `{unknown}` in the files that were read"))
+    Some(format!(
+        "--server: no entry is called `{unknown}` in the files that were read"
+    ))
 }
 
 fn agrees(shown: &mut Shown<'_>, path: &Path) -> bool {

@@ -187,8 +187,9 @@ impl Node {
     pub(super) fn repeated(&self) -> Option<(&str, usize)> {
         match &self.kind {
             Kind::List(_, elements) => elements.iter().find_map(Node::repeated),
-            Kind::Map(_, members) => repeated_name(members)
-                .or_else(|| members.iter().find_map(|member| member.value.repeated())),
+            Kind::Map(_, members) => {
+                repeated_name(members).or_else(|| members.iter().find_map(|member| member.value.repeated()))
+            }
             _ => None,
         }
     }

@@ -1,22 +1,23 @@
-//! The edits that put a gate in front of one entry, and those that take it away again.
+//! The edits that put a gate in front of one entry.
 //!
 //! An edit is as small as it can be: the program's name is replaced, and our words go in front of the arguments that are
 //! there; what is behind them never moves. A header's value stays where it is: `headers` is renamed to `env` and each name
 //! in it to a variable's, so no credential is copied, kept elsewhere or put on a command line.
 //!
-//! Invariant: what [`unwire`] needs is in [`Undo`] and in the file; no value of a variable or a header is in an `Undo`.
+//! Invariant: what taking it back needs is in [`Undo`] and in the file; no value of a variable or a header is in an `Undo`.
 
 use std::ops::Range;
 
 use mcpindex_contract::identity::Identity;
 use mcpindex_contract::posture::Posture;
-use serde::{Deserialize, Serialize};
 
-use super::document::{Document, Format, Layout, Member, Node};
+use super::document::{Document, Kind, Member, Node};
 use super::entry::{
-    CommandForm, ENV_NAMES, HEADERS_NAMES, KIND_NAMES, Launch, Site, URL_NAMES, command_form, launch, looks_secret,
-    one_of, words,
+    CommandForm, ENV_NAMES, HEADERS_NAMES, KIND_NAMES, Launch, Site, URL_NAMES, command_form, launch,
+    looks_secret, one_of, words,
 };
+use super::text::{Edit, bare_or_quoted, flow_list, name_of, put_behind, put_in_front, quoted, separator};
+use super::undo::Undo;
 
 /// What stands in an entry that is put behind the gate.
 #[derive(Clone)]
@@ -29,60 +30,10 @@ pub struct GateLine {
     pub url_entries: bool,
 }
 
-/// One replacement in the text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Edit {
-    pub(super) span: Range<usize>,
-    pub(super) text: String,
-}
-
-/// How one edit is taken back. Names are those of the wired entry, from the entry on; texts are as they stood in the file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "undo", rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) enum Undo {
-    /// The value at this place was written so.
-    Value { at: Vec<String>, was: String },
-    /// The list at this place began behind our `--` and these words.
-    Front {
-        at: Vec<String>,
-        words: Vec<String>,
-        /// What it was if it held nothing.
-        empty: Option<String>,
-    },
-    /// The list at this place, which ends with our `--` and these words, was not there.
-    Added { at: Vec<String>, words: Vec<String> },
-    /// The members from the first name to the last, which follow each other, stand for this one.
-    Members {
-        first: String,
-        last: String,
-        was: String,
-    },
-    /// The member of this name was called so.
-    Name {
-        within: Vec<String>,
-        now: String,
-        was: String,
-    },
-}
-
 /// The edits of one entry, and how each is taken back.
 pub(super) struct Change {
     pub(super) edits: Vec<Edit>,
     pub(super) undo: Vec<Undo>,
-}
-
-/// The text with all edits made. They don't overlap.
-pub(super) fn apply(text: &str, mut edits: Vec<Edit>) -> String {
-    edits.sort_by_key(|edit| edit.span.start);
-    let mut result = String::with_capacity(text.len() + 256);
-    let mut done = 0;
-    for edit in edits {
-        result.push_str(text.get(done..edit.span.start).unwrap_or_default());
-        result.push_str(&edit.text);
-        done = edit.span.end;
-    }
-    result.push_str(text.get(done..).unwrap_or_default());
-    result
 }
 
 /// Puts the gate in front of an entry. An error says why it is left alone.
@@ -92,6 +43,15 @@ pub(super) fn wire(document: &Document, site: &Site<'_>, line: &GateLine) -> Res
         return Err(format!(
             "line {line} has {oddity}, which an edit could break: write it out, or wire the entry by hand"
         ));
+    }
+    if matches!(
+        site.node.get("sandboxEnabled").map(|node| &node.kind),
+        Some(Kind::Bool(true))
+    ) {
+        return Err(
+            "its host runs it in a sandbox (`sandboxEnabled`), where a gate could not keep its pins"
+                .to_owned(),
+        );
     }
     match launch(site.node) {
         Launch::Other(reason) => Err(reason),
@@ -214,8 +174,8 @@ fn wire_url(document: &Document, site: &Site<'_>, line: &GateLine, url: &str) ->
     let bearer = site.node.member("bearer_token_env_var");
     if !line.url_entries && bearer.is_none() && !names.iter().any(|name| names_credential(name)) {
         return Err(
-            "its host may sign in by itself, since no credential stands beside the address: \
-             --url-entries wraps it, if it needs none"
+            "its host may sign in by itself, since no credential stands beside the address \
+             (--url-entries wraps it, if it needs none)"
                 .to_owned(),
         );
     }
@@ -279,7 +239,11 @@ fn wire_url(document: &Document, site: &Site<'_>, line: &GateLine, url: &str) ->
     let span = address.name_span.start..address.value.span.end;
     let (text, last) = if words_for.is_one_list {
         let line = [vec![line.program.clone()], gate].concat();
-        let text = format!("{}{}", name_of(document.format, words_for.command), flow_list(&line));
+        let text = format!(
+            "{}{}",
+            name_of(document.format, words_for.command),
+            flow_list(&line)
+        );
         (text, words_for.command)
     } else {
         let command = format!(
@@ -408,260 +372,4 @@ fn variable_name(header: &str, taken: &[String]) -> String {
         .map(|number| format!("{name}_{number}"))
         .find(|name| !taken.contains(name))
         .unwrap_or(name)
-}
-
-/// A text in double quotes, written so that JSON, TOML and YAML all read it back.
-fn quoted(text: &str) -> String {
-    let json = serde_json::Value::from(text).to_string();
-    json.chars()
-        .map(|character| match character {
-            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' => format!("\\u{:04x}", u32::from(character)),
-            _ => character.to_string(),
-        })
-        .collect()
-}
-
-fn bare_or_quoted(format: Format, name: &str) -> String {
-    match format {
-        Format::Json => quoted(name),
-        Format::Toml | Format::Yaml => name.to_owned(),
-    }
-}
-
-fn name_of(format: Format, name: &str) -> String {
-    match format {
-        Format::Json => format!("{}: ", quoted(name)),
-        Format::Toml => format!("{name} = "),
-        Format::Yaml => format!("{name}: "),
-    }
-}
-
-fn flow_list(words: &[String]) -> String {
-    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-    format!("[{}]", words.join(", "))
-}
-
-/// The words as the first elements of a list, in the list's own style.
-fn put_in_front(document: &Document, list: &Node, words: &[String]) -> Edit {
-    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-    let elements = list.elements().unwrap_or_default();
-    let Some(first) = elements.first() else {
-        let inside = list.span.start + 1;
-        return Edit {
-            span: inside..inside,
-            text: words.join(", "),
-        };
-    };
-    let start = element_start(document, list.layout(), first);
-    let text = match (list.layout(), line_start_of(document, start)) {
-        (Layout::Block, _) => {
-            let next = format!("{}- ", new_line_with(document, column_indent(document, start)));
-            format!("- {}{}", words.join(&next), next.trim_end_matches("- "))
-        }
-        (Layout::Flow, Some(indent)) => {
-            let next = format!(",{}", new_line_with(document, indent.to_owned()));
-            format!("{}{next}", words.join(&next))
-        }
-        (Layout::Flow, None) => format!("{}, ", words.join(", ")),
-    };
-    Edit {
-        span: start..start,
-        text,
-    }
-}
-
-/// Where an element begins: in a block, at its dash.
-fn element_start(document: &Document, layout: Layout, element: &Node) -> usize {
-    match layout {
-        Layout::Flow => element.span.start,
-        Layout::Block => document
-            .slice(&(0..element.span.start))
-            .rfind('-')
-            .unwrap_or(element.span.start),
-    }
-}
-
-/// A further member right behind `before`, which stands in `map`.
-fn put_behind(document: &Document, map: &Node, before: &Member, text: &str) -> Edit {
-    let separator = separator(document, map.layout(), before.name_span.start);
-    let at = match map.layout() {
-        Layout::Flow => before.value.span.end,
-        // A comment may stand behind the value.
-        Layout::Block => line_end(document, before.value.span.end),
-    };
-    Edit {
-        span: at..at,
-        text: format!("{separator}{text}"),
-    }
-}
-
-/// What stands between two members of a map, the first of which begins at `start`.
-fn separator(document: &Document, layout: Layout, start: usize) -> String {
-    match (layout, line_start_of(document, start)) {
-        (Layout::Block, Some(indent)) => new_line_with(document, indent.to_owned()),
-        (Layout::Block, None) => new_line_with(document, column_indent(document, start)),
-        (Layout::Flow, Some(indent)) => format!(",{}", new_line_with(document, indent.to_owned())),
-        (Layout::Flow, None) => ", ".to_owned(),
-    }
-}
-
-/// The white space before `offset` if there is nothing else on its line.
-fn line_start_of(document: &Document, offset: usize) -> Option<&str> {
-    let before = document.slice(&(0..offset));
-    let start = before.rfind('\n')? + 1;
-    let indent = &before[start..];
-    indent.chars().all(|character| character == ' ' || character == '\t').then_some(indent)
-}
-
-/// As many spaces as there are characters before `offset` on its line.
-fn column_indent(document: &Document, offset: usize) -> String {
-    let (_, column) = document.position(offset);
-    " ".repeat(column - 1)
-}
-
-/// A line end as the file has them, and the indent of the next line.
-fn new_line_with(document: &Document, indent: String) -> String {
-    let end = match document.text.find('\n') {
-        Some(index) if document.text[..index].ends_with('\r') => "\r\n",
-        _ => "\n",
-    };
-    format!("{end}{indent}")
-}
-
-fn line_end(document: &Document, offset: usize) -> usize {
-    let after = document.text.get(offset..).unwrap_or_default();
-    let length = after.find('\n').unwrap_or(after.len());
-    let line = &after[..length];
-    offset + line.strip_suffix('\r').unwrap_or(line).len()
-}
-
-/// Takes the gate away from an entry. An error says what is not as we left it.
-pub(super) fn unwire(document: &Document, entry: &Node, undo: &[Undo]) -> Result<Vec<Edit>, String> {
-    undo.iter().map(|undo| take_back(document, entry, undo)).collect()
-}
-
-fn take_back(document: &Document, entry: &Node, undo: &Undo) -> Result<Edit, String> {
-    let missing = |name: &str| format!("its `{name}` is gone");
-    match undo {
-        Undo::Value { at, was } => {
-            let value = entry.at(at).ok_or_else(|| missing(&at.join(".")))?;
-            Ok(Edit {
-                span: value.span.clone(),
-                text: was.clone(),
-            })
-        }
-        Undo::Front { at, words, empty } => {
-            let list = entry.at(at).ok_or_else(|| missing(&at.join(".")))?;
-            let count = our_part(list, words)?;
-            let elements = list.elements().unwrap_or_default();
-            let (Some(first), Some(last)) = (elements.first(), elements.last()) else {
-                return Err(missing("args"));
-            };
-            match (elements.get(count), empty) {
-                (Some(next), _) => Ok(Edit {
-                    span: element_start(document, list.layout(), first)
-                        ..element_start(document, list.layout(), next),
-                    text: String::new(),
-                }),
-                (None, Some(empty)) => Ok(Edit {
-                    span: list.span.clone(),
-                    text: empty.clone(),
-                }),
-                (None, None) if list.layout() == Layout::Flow => Ok(Edit {
-                    span: first.span.start..last.span.end,
-                    text: String::new(),
-                }),
-                (None, None) => Err("its arguments are gone".to_owned()),
-            }
-        }
-        Undo::Added { at, words } => {
-            let list = entry.at(at).ok_or_else(|| missing(&at.join(".")))?;
-            let count = our_part(list, words)?;
-            if list.elements().is_some_and(|elements| elements.len() > count) {
-                let at = at.clone();
-                let words = words.clone();
-                return take_back(document, entry, &Undo::Front { at, words, empty: None });
-            }
-            remove_member(document, entry, at)
-        }
-        Undo::Members { first, last, was } => {
-            let members = entry.members().unwrap_or_default();
-            let at = |name: &str| members.iter().position(|member| member.name == name);
-            let (Some(start), Some(end)) = (at(first), at(last)) else {
-                return Err(missing(last));
-            };
-            let follows = end == start || end == start + 1;
-            let (Some(first), Some(last)) = (members.get(start), members.get(end).filter(|_| follows)) else {
-                return Err(format!("its `{last}` does not follow its `{first}` any more"));
-            };
-            Ok(Edit {
-                span: first.name_span.start..last.value.span.end,
-                text: was.clone(),
-            })
-        }
-        Undo::Name { within, now, was } => {
-            let member = entry
-                .at(within)
-                .and_then(|node| node.member(now))
-                .ok_or_else(|| missing(now))?;
-            Ok(Edit {
-                span: member.name_span.clone(),
-                text: was.clone(),
-            })
-        }
-    }
-}
-
-/// How many elements of the list are ours: all to the `--`, and the words behind it that were the command.
-fn our_part(list: &Node, words: &[String]) -> Result<usize, String> {
-    let elements = list.elements().ok_or("its arguments are no list any more")?;
-    let text = |index: usize| elements.get(index).and_then(Node::text);
-    let end = (0..elements.len())
-        .find(|index| text(*index) == Some("--"))
-        .ok_or("there is no `--` among its arguments any more")?;
-    let is_original = words
-        .iter()
-        .enumerate()
-        .all(|(index, word)| text(end + 1 + index) == Some(word));
-    if is_original {
-        Ok(end + 1 + words.len())
-    } else {
-        Err("the command behind its `--` is another one than it was".to_owned())
-    }
-}
-
-fn remove_member(document: &Document, entry: &Node, at: &[String]) -> Result<Edit, String> {
-    let (name, within) = at.split_last().ok_or("its arguments are gone")?;
-    let map = entry.at(within).ok_or("its arguments are gone")?;
-    let members = map.members().unwrap_or_default();
-    let index = members
-        .iter()
-        .position(|member| member.name == *name)
-        .ok_or("its arguments are gone")?;
-    let member = &members[index];
-    let start = match map.layout() {
-        Layout::Block => {
-            let indent = line_start_of(document, member.name_span.start)
-                .ok_or("its arguments stand first in a list's element")?;
-            let before = document.slice(&(0..member.name_span.start - indent.len()));
-            let before = before.strip_suffix('\n').unwrap_or(before);
-            before.strip_suffix('\r').unwrap_or(before).len()
-        }
-        Layout::Flow => match index.checked_sub(1).and_then(|index| members.get(index)) {
-            Some(previous) => previous.value.span.end,
-            None => {
-                let end = members
-                    .get(index + 1)
-                    .map_or(member.value.span.end, |next| next.name_span.start);
-                return Ok(Edit {
-                    span: member.name_span.start..end,
-                    text: String::new(),
-                });
-            }
-        },
-    };
-    Ok(Edit {
-        span: start..member.value.span.end,
-        text: String::new(),
-    })
 }

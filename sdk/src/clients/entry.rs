@@ -107,7 +107,8 @@ pub(super) fn sites(document: &Document) -> Result<Vec<Site<'_>>, Fault> {
     for member in members {
         let here = vec![member.name.clone()];
         match member.name.as_str() {
-            "mcpServers" | "servers" | "context_servers" | "mcp_servers" | "amp.mcpServers" | "mcp.servers" => {
+            "mcpServers" | "servers" | "context_servers" | "mcp_servers" | "amp.mcpServers"
+            | "mcp.servers" => {
                 servers(here, &member.value, &mut found)?;
             }
             // Goose's; other hosts call other things so, and those have no launch line.
@@ -137,17 +138,21 @@ fn of_mcp<'a>(path: &[String], node: &'a Node, found: &mut Vec<Site<'a>>) -> Res
     let Some(members) = node.members() else {
         return Ok(());
     };
-    if let Some(inner) = node.get("servers").filter(|_| node.get("type").is_none()) {
-        if inner.members().is_none_or(|members| members.iter().all(|member| member.value.is_map())) {
-            if let Some((name, offset)) = repeated_name(members) {
-                return Err(twice(name, offset));
-            }
-            return servers([path, &["servers".to_owned()]].concat(), inner, found);
+    let holds_maps = |node: &&Node| {
+        node.members()
+            .is_none_or(|members| members.iter().all(|member| member.value.is_map()))
+    };
+    if let Some(inner) = node.get("servers").filter(holds_maps) {
+        if let Some((name, offset)) = repeated_name(members) {
+            return Err(twice(name, offset));
         }
+        return servers([path, &["servers".to_owned()]].concat(), inner, found);
     }
     let is_server = |member: &Member| {
-        matches!(member.value.get("type").and_then(Node::text), Some("local" | "remote"))
-            || COMMAND_NAMES.iter().any(|name| member.value.get(name).is_some())
+        matches!(
+            member.value.get("type").and_then(Node::text),
+            Some("local" | "remote")
+        ) || COMMAND_NAMES.iter().any(|name| member.value.get(name).is_some())
     };
     if members.iter().any(is_server) {
         servers(path.to_vec(), node, found)?;
@@ -332,11 +337,15 @@ pub(super) fn launch(node: &Node) -> Launch {
     let (program, args) = match command_form(node) {
         Some(CommandForm::List(list)) => {
             return match list.value.texts() {
-                Some(argv) if argv.first().is_some_and(|program| !program.trim().is_empty()) => Launch::Command(argv),
+                Some(argv) if argv.first().is_some_and(|program| !program.trim().is_empty()) => {
+                    Launch::Command(argv)
+                }
                 _ => other("its command is empty or holds something that is no text"),
             };
         }
-        Some(CommandForm::Line { program, args } | CommandForm::Nested { program, args, .. }) => (program, args),
+        Some(CommandForm::Line { program, args } | CommandForm::Nested { program, args, .. }) => {
+            (program, args)
+        }
         None => return other(&format!("its `{}` is no text", command.name)),
     };
     let Some(program) = program.value.text() else {
@@ -418,7 +427,8 @@ pub(super) fn behind_the_gate(argv: &[String]) -> Option<(Launch, Option<String>
     let (program, args) = argv.split_first()?;
     let (first, options) = args.split_first()?;
     let base = program.rsplit(['/', '\\']).next().unwrap_or_default();
-    let is_ours = base.strip_suffix(".exe").unwrap_or(base) == "mcpindex"
+    let is_ours = base.eq_ignore_ascii_case("mcpindex")
+        || base.eq_ignore_ascii_case("mcpindex.exe")
         || options
             .first()
             .is_some_and(|option| option == "--server" || option.starts_with("--server="));

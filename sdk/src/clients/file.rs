@@ -1,10 +1,14 @@
 //! One configuration file on the disk: read whole, and replaced only if it is still what was read.
 //!
-//! Invariant: the bytes are compared right before the new file takes the old one's place; a link stays a link, and the mode
-//! of the file stays what it was.
+//! Invariant: the bytes are compared right before the new file takes the old one's place; a link stays a link, and the
+//! mode and the owner of the file stay what they were.
 
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
+
+use crate::state::sync_directory;
 
 use super::document::{Document, Fault, Format, position};
 
@@ -149,7 +153,8 @@ impl ConfigFile {
             },
         };
         let folder = self.target.parent().unwrap_or(Path::new("."));
-        let mode = self.target.metadata().map_err(failed)?.permissions();
+        let metadata = self.target.metadata().map_err(failed)?;
+        let mode = metadata.permissions();
         // Whoever may write all the same (an administrator) is not meant to by this command.
         if mode.readonly() || folder.metadata().map_err(failed)?.permissions().readonly() {
             return Err(WriteError::ReadOnly(self.path.clone()));
@@ -159,19 +164,20 @@ impl ConfigFile {
             .tempfile_in(folder)
             .map_err(failed)?;
         file.write_all(content.as_bytes()).map_err(failed)?;
+        keep_owner(file.as_file(), &metadata).map_err(failed)?;
         file.as_file().set_permissions(mode).map_err(failed)?;
         file.as_file().sync_all().map_err(failed)?;
         if read_bytes(&self.target).map_err(failed)? != self.content().as_bytes() {
             return Err(WriteError::Changed(self.path.clone()));
         }
         file.persist(&self.target).map_err(|error| failed(error.error))?;
-        sync_folder(folder).map_err(failed)
+        sync_directory(folder).map_err(failed)
     }
 }
 
 /// A file's bytes, at most one more than [`MAX_FILE_BYTES`].
 fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
-    let file = std::fs::File::open(path)?;
+    let file = File::open(path)?;
     // A pipe would never end.
     if !file.metadata()?.is_file() {
         return Err(io::ErrorKind::IsADirectory.into());
@@ -181,12 +187,13 @@ fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    // Windows opens no folder as a file, and needs none.
-    if cfg!(windows) {
+/// An administrator who wires somebody's file does not come to own it.
+fn keep_owner(file: &File, before: &Metadata) -> io::Result<()> {
+    let now = file.metadata()?;
+    if (now.uid(), now.gid()) == (before.uid(), before.gid()) {
         return Ok(());
     }
-    std::fs::File::open(folder)?.sync_all()
+    fchown(file, Some(before.uid()), Some(before.gid()))
 }
 
 fn why(error: &io::Error, path: &Path) -> String {

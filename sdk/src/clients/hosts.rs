@@ -56,13 +56,15 @@ impl Environment {
             Platform::Linux
         };
         let home = std::env::home_dir().filter(|home| home.is_absolute())?;
-        Some(VARIABLES.iter().fold(
-            Environment::new(platform, home),
-            |environment, name| match std::env::var_os(name) {
-                Some(value) => environment.with_variable(name, PathBuf::from(value)),
-                None => environment,
-            },
-        ))
+        Some(
+            VARIABLES.iter().fold(
+                Environment::new(platform, home),
+                |environment, name| match std::env::var_os(name) {
+                    Some(value) => environment.with_variable(name, PathBuf::from(value)),
+                    None => environment,
+                },
+            ),
+        )
     }
 
     /// With this variable set. One that holds no absolute path is as good as unset.
@@ -185,11 +187,7 @@ pub const HOSTS: &[Host] = &[
     ),
     host("cursor", "Cursor", &[(Root::Home, ".cursor/mcp.json")]),
     host("factory", "Factory", &[(Root::Home, ".factory/mcp.json")]),
-    host(
-        "gemini",
-        "Gemini CLI",
-        &[(Root::Home, ".gemini/settings.json")],
-    ),
+    host("gemini", "Gemini CLI", &[(Root::Home, ".gemini/settings.json")]),
     host(
         "goose",
         "Goose",

@@ -14,10 +14,12 @@ use std::path::{Path, PathBuf};
 use mcpindex_contract::digest::Digest;
 use serde::{Deserialize, Serialize};
 
-use super::edit::Undo;
-use crate::state::{StateDirectory, write_atomically};
+use super::undo::Undo;
+use crate::state::{StateDirectory, make_directory, open_lock, read_own_file, write_atomically};
 
 const SCHEMA: &str = "mcpindex.wired/1";
+/// The largest record that is read, in bytes.
+const MAX_RECORD_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Why the record can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -110,10 +112,8 @@ impl Record {
             path: lock_path.clone(),
             source,
         };
-        if !lock_path.exists() {
-            write_atomically(&lock_path, b"").map_err(failed)?;
-        }
-        let lock = File::open(&lock_path).map_err(failed)?;
+        make_directory(state.path()).map_err(failed)?;
+        let lock = open_lock(&lock_path).map_err(failed)?;
         lock.lock().map_err(failed)?;
         let files = read(&path)?;
         Ok(Record {
@@ -163,29 +163,27 @@ impl Record {
 }
 
 fn read(path: &Path) -> Result<BTreeMap<String, FileRecord>, RecordError> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
-        Err(source) => {
-            return Err(RecordError::Io {
-                path: path.to_owned(),
-                source,
-            });
-        }
+    let failed = |source| RecordError::Io {
+        path: path.to_owned(),
+        source,
     };
+    let Some(file) = read_own_file(path, MAX_RECORD_BYTES).map_err(failed)? else {
+        return Ok(BTreeMap::new());
+    };
+    let text = file.bytes;
     let damaged = |error: &serde_json::Error| RecordError::Damaged {
         path: path.to_owned(),
         line: error.line(),
-        column: error.column(),
+        column: error.column().max(1),
     };
-    let head: Head = serde_json::from_str(&text).map_err(|error| damaged(&error))?;
+    let head: Head = serde_json::from_slice(&text).map_err(|error| damaged(&error))?;
     if head.schema != SCHEMA {
         return Err(RecordError::Newer {
             path: path.to_owned(),
             schema: head.schema,
         });
     }
-    let content: Content = serde_json::from_str(&text).map_err(|error| damaged(&error))?;
+    let content: Content = serde_json::from_slice(&text).map_err(|error| damaged(&error))?;
     Ok(content.files)
 }
 

@@ -3,12 +3,16 @@
 //! Invariant: every edit is tried in memory before it is offered. The wired text has to read as the gate in front of the
 //! very same line, and taking it back has to give the original text to the byte; an entry that fails is left alone.
 
+use mcpindex_contract::posture::Posture;
+
 use super::document::Document;
-use super::edit::{Edit, GateLine, Undo, apply, unwire, wire};
+use super::edit::{GateLine, wire};
 use super::entry::{Entry, Launch, Site, Wiring, read, sites};
 use super::file::{ConfigFile, Unreadable, WriteError};
 use super::record::{EntryRecord, FileRecord, Record, RecordError, digest};
 use super::shown::shown;
+use super::text::{Edit, apply};
+use super::undo::{Undo, unwire};
 
 /// What becomes of one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +69,7 @@ impl Rewrite {
                 continue;
             }
             let fate = match &entry.wiring {
-                Wiring::Gate { .. } => Fate::AlreadyWired,
+                Wiring::Gate { posture } => already(posture.as_deref(), line),
                 Wiring::Published => Fate::LeftAlone(
                     "the published client's proxy is in front of it: take that away with `mcpindex-config-wire unwire` first"
                         .to_owned(),
@@ -196,6 +200,17 @@ impl Rewrite {
     }
 }
 
+fn already(posture: Option<&str>, line: &GateLine) -> Fate {
+    let now = posture.unwrap_or(Posture::Guard.name());
+    match line.posture {
+        Some(asked) if asked.name() != now => Fate::LeftAlone(format!(
+            "it is behind the gate already, under {now}: unwire it first to have it under {}",
+            asked.name()
+        )),
+        _ => Fate::AlreadyWired,
+    }
+}
+
 fn is_any_wired(document: &Document, known: &FileRecord) -> bool {
     let sites = sites(document).unwrap_or_default();
     sites.iter().any(|site| {
@@ -213,10 +228,7 @@ fn is_sound(document: &Document, site: &Site<'_>, entry: &Entry, edits: &[Edit],
     let Some(node) = wired.root.as_ref().and_then(|root| root.at(&site.path)) else {
         return false;
     };
-    let new = Site {
-        node,
-        ..site.clone()
-    };
+    let new = Site { node, ..site.clone() };
     let found = read(&wired, &new);
     let is_gated = matches!(found.wiring, Wiring::Gate { .. }) && found.launch == entry.launch;
     let taken_back = unwire(&wired, node, undo).map(|edits| apply(&wired.text, edits));
@@ -247,10 +259,7 @@ fn taken_back(
     let is_direct = result.is_ok_and(|result| {
         let node = result.root.as_ref().and_then(|root| root.at(&site.path));
         node.is_some_and(|node| {
-            let new = Site {
-                node,
-                ..site.clone()
-            };
+            let new = Site { node, ..site.clone() };
             let found = read(&result, &new);
             found.wiring == Wiring::Direct && !matches!(found.launch, Launch::Other(_))
         })

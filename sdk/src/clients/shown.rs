@@ -2,14 +2,15 @@
 //! replaced by `…`.
 //!
 //! Invariant: of all texts in the file only launch lines, addresses, types and names are shown, and of these only what does not look
-//! like a credential. A line without such a text (a comment) that looks like one is left out too.
+//! like a credential. A comment that looks like one is left out too.
 
 use std::ops::Range;
 
 use super::document::{Document, Kind, Node};
-use super::edit::{Edit, apply};
-use super::entry::{KIND_NAMES, SECRET, URL_NAMES, behind_the_gate, launch, looks_secret, sites, without_secrets};
-use super::entry::Launch;
+use super::entry::{
+    KIND_NAMES, Launch, SECRET, URL_NAMES, behind_the_gate, launch, looks_secret, sites, without_secrets,
+};
+use super::text::{Edit, apply};
 
 /// See the module.
 pub(super) fn shown(document: &Document) -> String {
@@ -21,8 +22,8 @@ pub(super) fn shown(document: &Document) -> String {
     if let Some(root) = &document.root {
         mask(root, &kept, &mut masks);
     }
-    let text = apply(&document.text, masks);
-    text.split_inclusive('\n').map(without_credential_in_comment).collect()
+    mask_comments(document, &mut masks);
+    apply(&document.text, masks)
 }
 
 /// What of an entry is shown.
@@ -52,7 +53,11 @@ fn keep_entry(entry: &Node, kept: &mut Vec<Range<usize>>, masks: &mut Vec<Edit>)
             keep(node);
         }
     }
-    let lists = [entry.get("args"), entry.get("command"), nested.and_then(|command| command.get("args"))];
+    let lists = [
+        entry.get("args"),
+        entry.get("command"),
+        nested.and_then(|command| command.get("args")),
+    ];
     for list in lists.into_iter().flatten() {
         let Some(elements) = list.elements() else {
             continue;
@@ -99,13 +104,45 @@ fn masked(node: &Node) -> Edit {
     }
 }
 
-fn without_credential_in_comment(line: &str) -> String {
-    let comment = ["//", "#", "/*"].iter().filter_map(|mark| line.find(mark)).min();
-    match comment {
-        Some(start) if looks_secret(&line[start..]) => {
-            let end = &line[line.trim_end_matches(['\r', '\n']).len()..];
-            format!("{}{SECRET}{end}", &line[..start])
+/// Masks what looks like a credential between the names and values: in comments.
+fn mask_comments(document: &Document, masks: &mut Vec<Edit>) {
+    let mut written = Vec::new();
+    if let Some(root) = &document.root {
+        scalars(root, &mut written);
+    }
+    written.sort_by_key(|span| span.start);
+    let mut between = 0;
+    for span in written
+        .iter()
+        .chain([&(document.text.len()..document.text.len())])
+    {
+        let mut start = between;
+        for piece in document.slice(&(between..span.start)).split_inclusive('\n') {
+            let marks = ["//", "/*", "#"].iter().filter_map(|mark| piece.find(mark));
+            let shift = marks.min().unwrap_or(0);
+            let comment = piece[shift..].trim_end();
+            if looks_secret(comment) {
+                masks.push(Edit {
+                    span: start + shift..start + shift + comment.len(),
+                    text: SECRET.to_owned(),
+                });
+            }
+            start += piece.len();
         }
-        _ => line.to_owned(),
+        between = between.max(span.end);
+    }
+}
+
+/// The places of all names and of all values that are no lists or maps.
+fn scalars(node: &Node, found: &mut Vec<Range<usize>>) {
+    match &node.kind {
+        Kind::Text(_) | Kind::Bool(_) | Kind::Other => found.push(node.span.clone()),
+        Kind::List(_, elements) => elements.iter().for_each(|element| scalars(element, found)),
+        Kind::Map(_, members) => {
+            for member in members {
+                found.push(member.name_span.clone());
+                scalars(&member.value, found);
+            }
+        }
     }
 }

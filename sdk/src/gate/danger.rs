@@ -34,13 +34,13 @@ impl Danger {
             | "asks-for-context"
             | "scan-incomplete"
             | "unreadable"
-            | "no-digest"
-            | "output-schema-prose" => Danger::Marker,
+            | "no-digest" => Danger::Marker,
             "capability-gained"
             | "blast-radius-gained"
             | "dangerous-widening"
             | "hint-not-borne-out"
             | "many-widenings" => Danger::Power,
+            "output-schema-prose" => Danger::Text,
             "new-tool" => Danger::New,
             "tool-gone" => Danger::Narrowing,
             code => ChangeKind::from_name(code).map_or(Danger::Opaque, Danger::of_kind),

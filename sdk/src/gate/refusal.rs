@@ -122,8 +122,8 @@ pub fn quoted(text: &str, limit: usize) -> String {
     format!("“{}”", visible_within(&inside, limit))
 }
 
-/// A name on its own where nobody could read it as words of ours, quoted otherwise.
-fn named(name: &str) -> String {
+/// A name on its own where nobody could read it as words of ours, [`quoted`] otherwise.
+pub fn named(name: &str) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "_-./:@~?=&".contains(character);
     match !name.is_empty() && name.len() <= VALUE && name.chars().all(is_plain) {
         true => name.to_owned(),

@@ -314,6 +314,27 @@ fn what_was_held_for_its_words_is_not_repeated_to_the_model() {
     );
 }
 
+/// The definitions of real releases, where they are at hand.
+#[test]
+fn every_real_drift_is_told_within_bounds() {
+    let Some(shared) = std::env::var_os("MCPINDEX_SHARED") else {
+        return;
+    };
+    let file = std::path::Path::new(&shared).join("vectors/real-drifts.jsonl");
+    let text = std::fs::read_to_string(file).unwrap();
+    let mut told = 0;
+    for line in text.lines() {
+        let drift_line: std::collections::BTreeMap<String, &serde_json::value::RawValue> =
+            serde_json::from_str(line).unwrap();
+        let hold = drift(drift_line["before"].get(), drift_line["after"].get());
+        if hold.decision == Decision::Hold {
+            check_bounds(&hold);
+            told += 1;
+        }
+    }
+    assert!(told > 100, "{told} of {}", text.lines().count());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

@@ -201,7 +201,10 @@ pub(in crate::cli) fn change_part(change: &Change) -> ChangePart<'_> {
     }
 }
 
-pub(in crate::cli) fn reason_part<'a, 'b>(reason: &'a Reason, postures: impl Iterator<Item = &'b Posture>) -> ReasonPart<'a> {
+pub(in crate::cli) fn reason_part<'a, 'b>(
+    reason: &'a Reason,
+    postures: impl Iterator<Item = &'b Posture>,
+) -> ReasonPart<'a> {
     ReasonPart {
         code: reason.code,
         sentence: &reason.sentence,

@@ -17,6 +17,9 @@ const SIDE_BY_SIDE: usize = 88;
 const NO_TERMINAL: usize = 100;
 /// Wider columns are harder to read, not easier.
 const WIDEST: usize = 180;
+/// The most lines of one text, and of one that is only noted.
+const LINES: usize = 40;
+const BRIEF: usize = 6;
 /// Characters of a long stretch that both sides have, shown beside a difference.
 const AROUND: usize = 60;
 
@@ -40,7 +43,7 @@ impl Layout {
             width: columns,
             is_side_by_side: width.is_some() && columns >= SIDE_BY_SIDE,
             has_colour,
-            lines: 40,
+            lines: LINES,
             is_shortened: true,
         }
     }
@@ -54,8 +57,15 @@ impl Layout {
         }
     }
 
-    pub(super) fn width(self) -> usize {
-        self.width
+    /// For what is only noted: a glance, unless everything is asked for.
+    pub(super) fn brief(self) -> Layout {
+        Layout {
+            lines: match self.is_shortened {
+                true => BRIEF,
+                false => self.lines,
+            },
+            ..self
+        }
     }
 
     /// What differs between two texts.
@@ -93,11 +103,20 @@ impl Layout {
             .collect()
     }
 
+    /// Whether `more` fits on the last of these lines, two blanks apart.
+    pub(super) fn has_room(self, lines: &[Line], more: &str) -> bool {
+        let last = lines.last().map_or(0, |line| width_of(line));
+        last + 2 + visible(more).width() <= self.width
+    }
+
     fn bounded(self, mut lines: Vec<Line>) -> Vec<Line> {
         let rest = lines.len().saturating_sub(self.lines);
         if rest > 1 {
             lines.truncate(self.lines);
-            lines.push(vec![(Style::Faint, format!("  … {rest} lines more: d shows them"))]);
+            lines.push(vec![(
+                Style::Faint,
+                format!("  … {rest} lines more: d shows them"),
+            )]);
         }
         lines
     }
@@ -125,7 +144,10 @@ impl Layout {
             for index in 0..left.len().max(right.len()) {
                 let mut line = behind_bar("  │ ", left.get(index).cloned().unwrap_or_default());
                 let used = width_of(&line);
-                line.push((Style::Faint, format!("{} │ ", " ".repeat((column + 4).saturating_sub(used)))));
+                line.push((
+                    Style::Faint,
+                    format!("{} │ ", " ".repeat((column + 4).saturating_sub(used))),
+                ));
                 line.extend(right.get(index).cloned().unwrap_or_default());
                 lines.push(line);
             }
@@ -171,7 +193,9 @@ impl Layout {
     /// One side of a changed line; without colour what the other side lacks stands between marks.
     fn cell(self, parts: Option<&[Part]>, style: Style) -> Line {
         let parts = parts.unwrap_or_default();
-        let is_whole = parts.iter().all(|part| part.changed || part.text.trim().is_empty());
+        let is_whole = parts
+            .iter()
+            .all(|part| part.changed || part.text.trim().is_empty());
         let last = parts.len().saturating_sub(1);
         let mut cell = Line::new();
         for (index, part) in parts.iter().enumerate() {
@@ -209,7 +233,9 @@ impl Layout {
         let start: String = characters[..head].iter().collect();
         let end: String = characters[characters.len() - tail..].iter().collect();
         let left_out = characters.len() - head - tail;
-        format!("{start} […{left_out} characters the same…] {end}").trim().to_owned()
+        format!("{start} […{left_out} characters the same…] {end}")
+            .trim()
+            .to_owned()
     }
 }
 
@@ -266,7 +292,8 @@ fn wrap(line: &[(Style, String)], column: usize) -> Vec<Line> {
             (_, Some(blank)) if blank > fits / 2 => blank + 1,
             _ => fits,
         };
-        lines.push(joined(&rest[..end]));
+        let shown = rest[..end].iter().rposition(|(_, character)| *character != ' ');
+        lines.push(joined(&rest[..shown.map_or(end, |last| last + 1)]));
         rest = &rest[end..];
         if let Some((_, ' ')) = rest.first() {
             rest = &rest[1..];
@@ -298,30 +325,56 @@ mod tests {
     }
 
     const BEFORE: &str = "Lists the pages of a space, newest first.\nAsks the person before it deletes.";
-    const AFTER: &str = "Lists all pages of a space, newest first.\nAsks nobody before it deletes.\nSee also: read_page.";
+    const AFTER: &str =
+        "Lists all pages of a space, newest first.\nAsks nobody before it deletes.\nSee also: read_page.";
 
     #[test]
     fn with_room_both_sides_stand_beside_each_other() {
         let layout = Layout::new(Some(96), false);
-        insta::assert_snapshot!(shown(&layout.difference(BEFORE, AFTER)), @"");
+        insta::assert_snapshot!(shown(&layout.difference(BEFORE, AFTER)), @r#"
+        │ Lists [-the-] pages of a space, newest       │ Lists {+all+} pages of a space, newest
+        │ first.                                       │ first.
+        │ Asks[- the person-] before it deletes.       │ Asks {+nobody+} before it deletes.
+        │                                              │ See also: read_page.
+        "#);
     }
 
     #[test]
     fn without_room_they_stand_under_each_other() {
         let layout = Layout::new(Some(44), false);
-        insta::assert_snapshot!(shown(&layout.difference(BEFORE, AFTER)), @"");
+        insta::assert_snapshot!(shown(&layout.difference(BEFORE, AFTER)), @r#"
+        │ - Lists [-the-] pages of a space, newest
+        │   first.
+        │ - Asks[- the person-] before it deletes.
+        │ + Lists {+all+} pages of a space, newest
+        │   first.
+        │ + Asks {+nobody+} before it deletes.
+        │ + See also: read_page.
+        "#);
     }
 
     #[test]
     fn without_a_terminal_they_stand_under_each_other() {
-        insta::assert_snapshot!(shown(&Layout::new(None, false).difference(BEFORE, AFTER)), @"");
+        insta::assert_snapshot!(shown(&Layout::new(None, false).difference(BEFORE, AFTER)), @r#"
+        │ - Lists [-the-] pages of a space, newest first.
+        │ - Asks[- the person-] before it deletes.
+        │ + Lists {+all+} pages of a space, newest first.
+        │ + Asks {+nobody+} before it deletes.
+        │ + See also: read_page.
+        "#);
     }
 
     #[test]
     fn with_colour_there_are_no_marks() {
         let lines = Layout::new(Some(96), true).difference("one two", "one three");
-        assert!(lines[0].contains(&(Style::Removed, "two".to_owned())), "{lines:?}");
-        assert!(lines[0].contains(&(Style::Added, "three".to_owned())), "{lines:?}");
+        assert!(
+            lines[0].contains(&(Style::Removed, "two".to_owned())),
+            "{lines:?}"
+        );
+        assert!(
+            lines[0].contains(&(Style::Added, "three".to_owned())),
+            "{lines:?}"
+        );
     }
 
     #[test]
@@ -329,7 +382,12 @@ mod tests {
         let long = "word ".repeat(100);
         let layout = Layout::new(Some(60), false);
         let (before, after) = (format!("{long}ends here"), format!("{long}ends there"));
-        insta::assert_snapshot!(shown(&layout.difference(&before, &after)), @"");
+        insta::assert_snapshot!(shown(&layout.difference(&before, &after)), @r#"
+        │ - […445 characters the same…] word word word word word
+        │   word word word word word word ends[-here-]
+        │ + […445 characters the same…] word word word word word
+        │   word word word word word word ends{+there+}
+        "#);
         assert!(!shown(&layout.whole().difference(&before, &after)).contains("the same"));
     }
 

@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::super::exit::Exit;
 use super::super::explain::document::{
-    ActionPart, CapabilitiesPart, ChangePart, MarkerPart, ReasonPart, action_part, capabilities_part, change_part,
-    marker_part, reason_part,
+    ActionPart, CapabilitiesPart, ChangePart, MarkerPart, ReasonPart, action_part, capabilities_part,
+    change_part, marker_part, reason_part,
 };
 use super::super::output::Output;
 use super::super::pins::{moment, print_document};
@@ -83,7 +83,9 @@ pub(super) fn print(servers: Vec<(ServerKey, Pins)>, strays: &[PathBuf], output:
     let read: Vec<_> = servers
         .into_iter()
         .map(|(key, mut pins)| {
-            let release = pins.record().map(|record| Release::of(&record, &mut Steps::default()));
+            let release = pins
+                .record()
+                .map(|record| Release::of(&record, &mut Steps::default()));
             (key, release)
         })
         .collect();
@@ -133,10 +135,21 @@ fn held_part(item: &Item) -> HeldPart<'_> {
         no_definition_digest: step.no_digest.as_deref(),
         first_seen: moment(item.held.first_seen),
         codes: &item.held.codes,
-        reasons: step.reasons.iter().map(|reason| reason_with_postures(reason, step)).collect(),
+        reasons: step
+            .reasons
+            .iter()
+            .map(|reason| reason_with_postures(reason, step))
+            .collect(),
         changes: step.changes.iter().map(change_part).collect(),
-        markers: step.markers.iter().map(|marker| marker_part(marker, true)).collect(),
-        action: step.examination.as_ref().map(|examination| action_part(&examination.action)),
+        markers: step
+            .markers
+            .iter()
+            .map(|marker| marker_part(marker, true))
+            .collect(),
+        action: step
+            .examination
+            .as_ref()
+            .map(|examination| action_part(&examination.action)),
         capabilities: step
             .examination
             .as_ref()
@@ -148,7 +161,10 @@ fn held_part(item: &Item) -> HeldPart<'_> {
 
 fn reason_with_postures<'a>(reason: &'a Reason, step: &Step) -> ReasonPart<'a> {
     let holds = |posture: &&Posture| {
-        let verdict = step.examination.as_ref().map(|examination| examination.verdict(**posture));
+        let verdict = step
+            .examination
+            .as_ref()
+            .map(|examination| examination.verdict(**posture));
         verdict.is_some_and(|verdict| verdict.reasons.contains(reason))
     };
     reason_part(reason, Posture::ALL.iter().filter(holds))

@@ -8,14 +8,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use mcpindex::gate::danger::Danger;
-use mcpindex::pins::{Held, Pin, Record, TextPin, ToolPin};
+use mcpindex::pins::{Held, Pin, Record, TextPin, ToolPin, Via};
 use mcpindex::text_diff::{self, changed_lines};
 use mcpindex_contract::change::{Change, ChangeKind, Subject};
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::markers::{self, Marker};
-use mcpindex_contract::posture::{
-    Examination, Posture, Reason, examine, first_sight, judge_instructions,
-};
+use mcpindex_contract::posture::{Examination, Posture, Reason, examine, first_sight, judge_instructions};
 use mcpindex_contract::surface::Instructions;
 
 /// What kind of decision a row is, the one that matters most first.
@@ -45,7 +43,7 @@ impl Section {
             Section::Meaning => "a default or a result means something else",
             Section::Text => "text that the model reads is different",
             Section::Benign => "nothing that guard holds",
-            Section::Older => "older definitions, declared differently since",
+            Section::Older => "older: first seen before what is approved now, or before another that waits",
         }
     }
 
@@ -136,6 +134,11 @@ impl Baseline {
             at: pin.at,
             via: pin.via.name(),
         }
+    }
+
+    /// Whether a person approved this after the other was seen first.
+    fn is_after(&self, held: &Held) -> bool {
+        self.via == Via::Approved.name() && self.at >= held.first_seen
     }
 
     fn of_text(pin: &TextPin) -> Baseline {
@@ -233,13 +236,18 @@ impl Release {
 fn items_of_tool(name: &str, pin: &ToolPin, is_first_sight: bool, steps: &mut Steps) -> Vec<Item> {
     let what = What::Tool(name.to_owned());
     let baseline = pin.baseline.as_ref().map(Baseline::of_tool);
-    let newest = pin.waiting().map(|(digest, held)| (held.first_seen, digest)).max();
+    let newest = pin
+        .waiting()
+        .map(|(digest, held)| (held.first_seen, digest))
+        .max();
     let item = |(digest, held): (&str, &Held)| {
         let step = steps.of_tool(&what, digest, held, baseline.as_ref(), is_first_sight);
-        let is_newest = newest == Some((held.first_seen, digest));
-        let section = match is_newest {
-            true => step.section(),
-            false => Section::Older,
+        let is_older = newest != Some((held.first_seen, digest)) || baseline.as_ref().is_some_and(|it| it.is_after(held));
+        let section = match step.section() {
+            // What is dangerous is so whenever it was declared.
+            dangerous if dangerous.is_dangerous() => dangerous,
+            _ if is_older => Section::Older,
+            other => other,
         };
         Item {
             what: what.clone(),
@@ -261,10 +269,11 @@ fn items_of_instructions(record: &Record, steps: &mut Steps) -> Vec<Item> {
     let newest = held().map(|(digest, held)| (held.first_seen, digest)).max();
     let item = |(digest, held): (&str, &Held)| {
         let step = steps.of_instructions(digest, held, baseline.as_ref());
-        let section = match (newest == Some((held.first_seen, digest)), step.markers.is_empty()) {
-            (false, _) => Section::Older,
-            (true, false) => Section::Marker,
-            (true, true) => Section::Instructions,
+        let is_older = newest != Some((held.first_seen, digest)) || baseline.as_ref().is_some_and(|it| it.is_after(held));
+        let section = match (step.markers.is_empty(), is_older) {
+            (false, _) => Section::Marker,
+            (true, true) => Section::Older,
+            (true, false) => Section::Instructions,
         };
         Item {
             what: What::Instructions,
@@ -298,7 +307,11 @@ fn rows(items: Vec<Item>) -> Vec<Row> {
     }
     rows.sort_by_cached_key(|row| {
         let first = row.first();
-        let worst = first.step.reasons.first().map(|reason| Danger::of_code(reason.code));
+        let worst = first
+            .step
+            .reasons
+            .first()
+            .map(|reason| Danger::of_code(reason.code));
         (row.section, !first.step.is_drastic(), worst, first.what.clone())
     });
     rows
@@ -361,7 +374,10 @@ impl Step {
             signature: String::new(),
         };
         step.changes.sort_by_key(|change| {
-            let is_held = step.reasons.iter().any(|reason| reason.code == change.kind.name());
+            let is_held = step
+                .reasons
+                .iter()
+                .any(|reason| reason.code == change.kind.name());
             (!is_held, Danger::of_change(change))
         });
         step.signature = match before {
@@ -400,13 +416,19 @@ impl Step {
             changes: vec![change],
             examination: None,
             before: None,
-            no_digest: after.filter(|after| after.digest.is_raw()).map(|_| "lone surrogate".to_owned()),
+            no_digest: after
+                .filter(|after| after.digest.is_raw())
+                .map(|_| "lone surrogate".to_owned()),
             signature: held.definition.clone(),
         }
     }
 
     fn section(&self) -> Section {
-        let worst = self.reasons.iter().map(|reason| Danger::of_code(reason.code)).min();
+        let worst = self
+            .reasons
+            .iter()
+            .map(|reason| Danger::of_code(reason.code))
+            .min();
         Section::of(worst.unwrap_or(Danger::Benign), self.is_drastic())
     }
 
@@ -423,7 +445,10 @@ impl Step {
             sameness.push_str(&format!("\n{} {:?}", reason.code, reason.pointer));
         }
         for marker in &self.markers {
-            sameness.push_str(&format!("\n{:?} {:?} {:?}", marker.class, marker.pointer, marker.matched));
+            sameness.push_str(&format!(
+                "\n{:?} {:?} {:?}",
+                marker.class, marker.pointer, marker.matched
+            ));
         }
         for change in &self.changes {
             let (before, after) = (change.before.as_deref(), change.after.as_deref());

@@ -25,7 +25,7 @@ const VALUE: usize = 400;
 const MAX_ROWS: usize = 12;
 /// The most names of one row that are written out without being asked for.
 const MAX_NAMES: usize = 60;
-/// The most markers shown of one definition without being asked for.
+/// The most findings of markers shown of one definition without being asked for.
 const MAX_MARKERS: usize = 8;
 
 /// The list of all that waits.
@@ -52,7 +52,10 @@ pub(super) fn print_overview(server: &str, release: &Release, output: &mut Outpu
         shown += 1;
         if shown <= MAX_ROWS {
             let (number, names, summary) = (index + 1, names(row), summary(row));
-            output.line(Style::Plain, &format!("    {number:>3}  {names:NAME$}  {summary}"));
+            output.line(
+                Style::Plain,
+                &format!("    {number:>3}  {names:NAME$}  {summary}"),
+            );
         } else if release.rows.get(index + 1).map(|next| next.section) != section {
             output.line(Style::Faint, &format!("         … and {} more", count(shown - MAX_ROWS, "row", "rows")));
         }
@@ -67,12 +70,16 @@ fn heading_style(section: Section) -> Style {
     }
 }
 
-/// The row's name in a list.
+/// The row's name, in a list and beside its decision.
 pub(super) fn names(row: &Row) -> String {
+    names_within(row, NAME - 14)
+}
+
+fn names_within(row: &Row, limit: usize) -> String {
     let first = row.first();
     let name = match &first.what {
         What::Instructions => "the server's instructions".to_owned(),
-        What::Tool(name) => visible_within(name, NAME - 14),
+        What::Tool(name) => visible_within(name, limit),
     };
     match row.items.len() - 1 {
         0 => name,
@@ -84,7 +91,11 @@ pub(super) fn names(row: &Row) -> String {
 fn summary(row: &Row) -> String {
     let step = &row.first().step;
     if let (Section::New, Some(examination)) = (row.section, &step.examination) {
-        return format!("{}, blast radius {}", examination.action.effective, blast(&examination.action));
+        return format!(
+            "{}, blast radius {}",
+            examination.action.effective,
+            blast(&examination.action)
+        );
     }
     let mut codes: Vec<&str> = Vec::new();
     for reason in &step.reasons {
@@ -110,19 +121,19 @@ fn blast(action: &Action) -> &'static str {
 /// One row: everything a decision needs.
 pub(super) fn print_row(position: &str, server: &str, row: &Row, layout: Layout, output: &mut Output) {
     let first = row.first();
-    output.line(heading_style(row.section), &format!("{position}  {}  on {server}", names(row)));
-    output.line(Style::Faint, &format!("  {}", row.section.title()));
+    let heading = format!("{position}  {}  on {server}", names_within(row, VALUE));
+    print_lines(&layout.prose(heading_style(row.section), 0, &heading), output);
+    print_lines(&layout.prose(Style::Faint, 2, row.section.title()), output);
     print_origin(row, layout, output);
     if let Some(reason) = &first.step.no_digest {
-        output.line(
-            Style::Alarm,
-            &format!("  can't be approved, since nothing can be pinned to it: {reason}"),
-        );
+        let line = format!("can't be approved, since nothing can be pinned to it: {reason}");
+        print_lines(&layout.prose(Style::Alarm, 2, &line), output);
     }
     print_classes(&first.step, layout, output);
     print_reasons(&first.step, layout, output);
     print_markers(&first.step.markers, MAX_MARKERS, layout, output);
     if first.baseline.is_none() {
+        output.line(Style::Plain, "");
         print_definition(first, layout, output);
     } else {
         print_changes(&first.step, layout, output);
@@ -134,7 +145,12 @@ fn print_origin(row: &Row, layout: Layout, output: &mut Output) {
     let first = row.first();
     if let [_, _, ..] = row.items.as_slice() {
         let names: Vec<&str> = row.items.iter().map(|item| item.what.name()).collect();
-        let mut text = names.iter().take(MAX_NAMES).copied().collect::<Vec<_>>().join(", ");
+        let mut text = names
+            .iter()
+            .take(MAX_NAMES)
+            .copied()
+            .collect::<Vec<_>>()
+            .join(", ");
         if names.len() > MAX_NAMES {
             text.push_str(&format!(" and {} more (d shows them)", names.len() - MAX_NAMES));
         }
@@ -153,10 +169,6 @@ fn print_origin(row: &Row, layout: Layout, output: &mut Output) {
         None => origin.push_str("; nothing of this name is pinned"),
     }
     print_lines(&layout.prose(Style::Faint, 2, &origin), output);
-    if row.section == Section::Older {
-        let note = "the server has declared it differently since: approved, it waits for the server to come back to it";
-        print_lines(&layout.prose(Style::Faint, 2, note), output);
-    }
     if first.refused_before > 0 {
         let refused = count(first.refused_before, "other definition", "other definitions");
         output.line(Style::Faint, &format!("  {refused} of it refused before"));
@@ -179,7 +191,10 @@ fn print_classes(step: &Step, layout: Layout, output: &mut Output) {
     let Some(now) = &step.examination else {
         return;
     };
-    let (said, was) = (action_words(&now.action), step.before.as_ref().map(|before| action_words(&before.action)));
+    let (said, was) = (
+        action_words(&now.action),
+        step.before.as_ref().map(|before| action_words(&before.action)),
+    );
     let line = match was {
         Some(was) if was != said => format!("a call of it: {said} (was: {was})"),
         _ => format!("a call of it: {said}"),
@@ -195,16 +210,28 @@ fn print_classes(step: &Step, layout: Layout, output: &mut Output) {
         None => Vec::new(),
     };
     if !able.is_empty() {
-        print_lines(&layout.prose(Style::Plain, 2, &format!("by its declaration it {}", able.join(", "))), output);
+        print_lines(
+            &layout.prose(
+                Style::Plain,
+                2,
+                &format!("by its declaration it {}", able.join(", ")),
+            ),
+            output,
+        );
     }
     if !gained.is_empty() {
-        print_lines(&layout.prose(Style::Alarm, 2, &format!("new: it {}", gained.join(", "))), output);
+        print_lines(
+            &layout.prose(Style::Alarm, 2, &format!("new: it {}", gained.join(", "))),
+            output,
+        );
     }
 }
 
 fn classes(examination: &Examination) -> Vec<&'static str> {
     let classes = &examination.capabilities.classes;
-    let known = classes.iter().filter(|capability| capability.class != Class::Unknown);
+    let known = classes
+        .iter()
+        .filter(|capability| capability.class != Class::Unknown);
     known.map(|capability| capability.class.phrase()).collect()
 }
 
@@ -224,32 +251,71 @@ fn action_words(action: &Action) -> String {
 /// The reasons that are no change below.
 fn print_reasons(step: &Step, layout: Layout, output: &mut Output) {
     let is_told = |code: &str, pointer: &str| {
-        matches!(code, "new-tool" | "marker-introduced" | "asks-for-context" | "first-sight-marker" | "no-digest")
-            || step
-                .changes
-                .iter()
-                .any(|change| change.kind.name() == code && change.pointer == pointer)
+        matches!(
+            code,
+            "new-tool" | "marker-introduced" | "asks-for-context" | "first-sight-marker" | "no-digest"
+        ) || step
+            .changes
+            .iter()
+            .any(|change| change.kind.name() == code && change.pointer == pointer)
     };
     for reason in &step.reasons {
         if !is_told(reason.code, &reason.pointer) {
-            let line = format!("{}  {}", reason.code, visible_within(&reason.pointer, VALUE));
-            print_lines(&layout.prose(Style::Alarm, 2, line.trim_end()), output);
-            print_lines(&layout.prose(Style::Faint, 4, &reason.sentence), output);
+            print_finding(Style::Alarm, &reason.sentence, reason.code, &reason.pointer, layout, output);
         }
     }
 }
 
+/// The markers of one class at one place are one finding; past the limit places are only counted.
 fn print_markers(markers: &[Marker], limit: usize, layout: Layout, output: &mut Output) {
-    for marker in markers.iter().take(limit) {
-        let place = visible_within(&marker.pointer, VALUE);
-        let line = format!("marker {}  {place}", marker.class.name());
-        print_lines(&layout.prose(Style::Alarm, 2, line.trim_end()), output);
-        print_lines(&layout.prose(Style::Faint, 4, marker.class.sentence()), output);
-        print_lines(&layout.text(&quoted(&marker.excerpt, VALUE)), output);
+    let mut findings: Vec<Vec<&Marker>> = Vec::new();
+    for marker in markers {
+        let is_same = |finding: &&mut Vec<&Marker>| {
+            finding[0].class == marker.class && finding[0].pointer == marker.pointer
+        };
+        match findings.iter_mut().find(is_same) {
+            Some(finding) => finding.push(marker),
+            None => findings.push(vec![marker]),
+        }
     }
-    if markers.len() > limit {
-        let rest = count(markers.len() - limit, "more marker", "more markers");
+    for finding in findings.iter().take(limit) {
+        let marker = finding[0];
+        let more = match finding.len() {
+            1 => String::new(),
+            many => format!(" ({many} times)"),
+        };
+        let code = format!("marker {}{more}", marker.class.name());
+        print_finding(Style::Alarm, marker.class.sentence(), &code, &marker.pointer, layout, output);
+        let shown = match limit {
+            usize::MAX => finding.as_slice(),
+            _ => &finding[..1],
+        };
+        for marker in shown {
+            print_lines(&layout.text(&quoted(&marker.excerpt, VALUE)), output);
+        }
+    }
+    if findings.len() > limit {
+        let rest = count(findings.len() - limit, "more marker", "more markers");
         output.line(Style::Faint, &format!("  … and {rest}: d shows them"));
+    }
+}
+
+/// A sentence of ours with its code and place: on one line where there is room.
+fn print_finding(style: Style, sentence: &str, code: &str, pointer: &str, layout: Layout, output: &mut Output) {
+    let place = format!("{code}  {}", visible_within(pointer, VALUE));
+    let place = place.trim_end();
+    output.line(Style::Plain, "");
+    let sentence = layout.prose(style, 2, sentence);
+    match (sentence.as_slice(), layout.has_room(&sentence, place)) {
+        ([only], true) => {
+            let mut line = only.clone();
+            line.push((Style::Faint, format!("  {place}")));
+            output.parts(&line);
+        }
+        _ => {
+            print_lines(&sentence, output);
+            print_lines(&layout.prose(Style::Faint, 2, place), output);
+        }
     }
 }
 
@@ -264,27 +330,39 @@ fn print_change(change: &Change, step: &Step, layout: Layout, output: &mut Outpu
         .reasons
         .iter()
         .any(|reason| reason.code == change.kind.name() && reason.pointer == change.pointer);
-    let (style, noted) = match is_held {
-        true => (Style::Strong, ""),
-        false => (Style::Plain, "  (only noted)"),
+    let (style, sentence, layout) = match is_held {
+        true => (Style::Strong, change.kind.sentence().to_owned(), layout),
+        false => (Style::Plain, format!("Noted only: {}", change.kind.sentence()), layout.brief()),
     };
-    let pointer = visible_within(&change.pointer, VALUE);
-    let line = format!("{}  {pointer}{noted}", change.kind.name());
-    print_lines(&layout.prose(style, 2, line.trim_end()), output);
-    print_lines(&layout.prose(Style::Faint, 4, change.kind.sentence()), output);
-    let before = change.before.as_deref().unwrap_or_default();
-    let after = change.after.as_deref().unwrap_or_default();
-    print_lines(&layout.difference(before, after), output);
+    print_finding(style, &sentence, change.kind.name(), &change.pointer, layout, output);
+    let (before, after) = values(change);
+    print_lines(&layout.difference(&before, &after), output);
     if let Some(witness) = &change.witness {
         let label = match change.kind.direction() {
             Direction::Meaning => "a result that is allowed now and was not:",
             _ => "a call that was accepted and is refused now:",
         };
-        print_lines(&layout.prose(Style::Plain, 4, label), output);
+        print_lines(&layout.prose(Style::Plain, 2, label), output);
         print_lines(&layout.text(&visible_within(witness, VALUE)), output);
     }
     if let Some(rule) = &change.rule {
-        print_lines(&layout.prose(Style::Faint, 4, &format!("by the rule {rule}")), output);
+        print_lines(&layout.prose(Style::Faint, 2, &format!("by the rule {rule}")), output);
+    }
+}
+
+/// Both sides; small JSON without its line breaks.
+fn values(change: &Change) -> (String, String) {
+    const SMALL: usize = 40;
+    let side = |text: &Option<String>| text.clone().unwrap_or_default();
+    let (before, after) = (side(&change.before), side(&change.after));
+    let on_one_line = |text: &str| match text.starts_with(['{', '[']) {
+        true => text.lines().map(str::trim_start).collect::<Vec<_>>().join(" "),
+        false => text.to_owned(),
+    };
+    let (short_before, short_after) = (on_one_line(&before), on_one_line(&after));
+    match short_before.chars().count().max(short_after.chars().count()) <= SMALL {
+        true => (short_before, short_after),
+        false => (before, after),
     }
 }
 
@@ -311,6 +389,7 @@ fn print_definition(item: &Item, layout: Layout, output: &mut Output) {
 pub(super) fn print_details(row: &Row, layout: Layout, output: &mut Output) {
     let layout = layout.whole();
     for item in &row.items {
+        output.line(Style::Plain, "");
         output.line(Style::Strong, &format!("  {}", visible_within(item.what.name(), VALUE)));
         output.line(Style::Plain, &format!("    declared  {}", item.digest));
         if let Some(baseline) = &item.baseline {
@@ -318,7 +397,10 @@ pub(super) fn print_details(row: &Row, layout: Layout, output: &mut Output) {
         }
         let codes = item.held.codes.join(", ");
         if !codes.is_empty() {
-            print_lines(&layout.prose(Style::Faint, 4, &format!("held for  {codes}")), output);
+            print_lines(
+                &layout.prose(Style::Faint, 4, &format!("held for  {codes}")),
+                output,
+            );
         }
         print_evidence(&item.step, layout, output);
         print_markers(&item.step.markers, usize::MAX, layout, output);
@@ -327,7 +409,8 @@ pub(super) fn print_details(row: &Row, layout: Layout, output: &mut Output) {
         }
         let is_new = |change: &Change| change.kind == ChangeKind::ToolAdded;
         if item.baseline.is_none() || item.step.changes.iter().any(is_new) || row.items.len() == 1 {
-            output.line(Style::Plain, "    as declared:");
+            output.line(Style::Plain, "");
+            output.line(Style::Plain, "  as declared:");
             print_definition(item, layout, output);
         }
     }
@@ -341,8 +424,17 @@ fn print_evidence(step: &Step, layout: Layout, output: &mut Output) {
         if capability.class == Class::Unknown {
             continue;
         }
-        let details: Vec<&str> = capability.evidence.iter().map(|one| one.detail.as_str()).collect();
-        let line = format!("it {} ({}): {}", capability.class.phrase(), capability.confidence, details.join("; "));
+        let details: Vec<&str> = capability
+            .evidence
+            .iter()
+            .map(|one| one.detail.as_str())
+            .collect();
+        let line = format!(
+            "it {} ({}): {}",
+            capability.class.phrase(),
+            capability.confidence,
+            details.join("; ")
+        );
         print_lines(&layout.prose(Style::Faint, 4, &line), output);
     }
     let warnings = examination.capabilities.warnings.iter();

@@ -11,7 +11,7 @@ use super::super::exit::Exit;
 use super::super::output::{Output, Style};
 
 pub(super) fn run(state: &StateDirectory, off: bool, as_json: bool, output: &mut Output) -> Exit {
-    let armed = state.path().join("gate").join("drill-armed");
+    let armed = state.gate().join("drill-armed");
     let done = if off {
         std::fs::remove_file(&armed).map(|()| true)
     } else {

@@ -241,7 +241,9 @@ impl<'a> Shown<'a> {
             _ if self.files.is_empty() => {
                 "No configuration of a known host was found. --config FILE names one.".to_owned()
             }
-            _ if self.entries == 0 => "No MCP server was found in these configurations.".to_owned(),
+            _ if self.entries == 0 && !self.failed => {
+                "No MCP server was found in these configurations.".to_owned()
+            }
             _ => "Nothing was written.".to_owned(),
         }
     }

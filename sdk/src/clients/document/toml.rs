@@ -61,10 +61,7 @@ fn node(value: &Value) -> Node {
 }
 
 fn list(span: Range<usize>, array: &Array) -> Node {
-    Node::new(
-        span,
-        Kind::List(Layout::Flow, array.iter().map(node).collect()),
-    )
+    Node::new(span, Kind::List(Layout::Flow, array.iter().map(node).collect()))
 }
 
 fn inline_table(span: Range<usize>, table: &InlineTable) -> Node {

@@ -70,10 +70,7 @@ impl<'a> Reader<'a> {
     }
 
     fn offset(&self, character: usize) -> usize {
-        self.characters
-            .get(character)
-            .copied()
-            .unwrap_or(self.text.len())
+        self.characters.get(character).copied().unwrap_or(self.text.len())
     }
 
     fn bytes(&self, span: Span) -> Range<usize> {
@@ -95,7 +92,8 @@ impl<'a> Reader<'a> {
                 return Ok(node);
             }
             Event::Scalar(text, style, anchor, tag) => {
-                (scalar(&text, style), range.end, anchor, tag.is_some())
+                let end = self.scalar_end(&range, style);
+                (scalar(&text, style), end, anchor, tag.is_some())
             }
             Event::SequenceStart(anchor, tag) => {
                 let layout = self.layout(range.start, '[');
@@ -125,8 +123,37 @@ impl<'a> Reader<'a> {
         Ok(node)
     }
 
+    /// The end of a scalar without the spaces and the comment behind it, which the parser counts in.
+    fn scalar_end(&self, range: &Range<usize>, style: ScalarStyle) -> usize {
+        let text = self.text.get(range.clone()).unwrap_or_default();
+        let quote = match style {
+            ScalarStyle::DoubleQuoted => '"',
+            ScalarStyle::SingleQuoted => '\'',
+            ScalarStyle::Plain => return range.start + text.trim_end().len(),
+            ScalarStyle::Literal | ScalarStyle::Folded => return range.end,
+        };
+        let mut characters = text.char_indices().skip(1).peekable();
+        while let Some((index, character)) = characters.next() {
+            if character == '\\' && quote == '"' {
+                characters.next();
+            } else if character == quote {
+                // A doubled single quote is one of the text's own.
+                let doubled = quote == '\'' && characters.peek().is_some_and(|(_, next)| *next == quote);
+                if !doubled {
+                    return range.start + index + quote.len_utf8();
+                }
+                characters.next();
+            }
+        }
+        range.end
+    }
+
     fn layout(&self, start: usize, bracket: char) -> Layout {
-        if self.text.get(start..).is_some_and(|text| text.starts_with(bracket)) {
+        if self
+            .text
+            .get(start..)
+            .is_some_and(|text| text.starts_with(bracket))
+        {
             Layout::Flow
         } else {
             Layout::Block
@@ -138,7 +165,7 @@ impl<'a> Reader<'a> {
         loop {
             let (event, span) = self.next()?;
             if matches!(event, Event::SequenceEnd) {
-                return Ok((elements, self.bytes(span).end));
+                return Ok((elements, self.bytes(span).start + 1));
             }
             elements.push(self.node(event, span, depth + 1)?);
         }
@@ -149,7 +176,7 @@ impl<'a> Reader<'a> {
         loop {
             let (event, span) = self.next()?;
             if matches!(event, Event::MappingEnd) {
-                return Ok((members, self.bytes(span).end));
+                return Ok((members, self.bytes(span).start + 1));
             }
             let written = match &event {
                 Event::Scalar(text, ..) => Some(text.to_string()),
@@ -173,7 +200,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A block ends with its last part; the parser's own mark is where the next thing begins.
+/// A block ends with its last part; the parser's mark is where the next thing begins, or past the closing bracket.
 fn ends_at(layout: Layout, marked: usize, last: Option<&Node>) -> usize {
     match (layout, last) {
         (Layout::Block, Some(last)) => last.span.end,
@@ -189,7 +216,9 @@ fn scalar(text: &str, style: ScalarStyle) -> Kind {
         "true" | "True" | "TRUE" => Kind::Bool(true),
         "false" | "False" | "FALSE" => Kind::Bool(false),
         "" | "~" | "null" | "Null" | "NULL" => Kind::Other,
-        _ if text.contains(|character: char| character.is_ascii_digit()) && text.parse::<f64>().is_ok() => Kind::Other,
+        _ if text.contains(|character: char| character.is_ascii_digit()) && text.parse::<f64>().is_ok() => {
+            Kind::Other
+        }
         _ => Kind::Text(text.to_owned()),
     }
 }
