@@ -129,6 +129,15 @@ pub(crate) enum NotRead {
     Failed(#[from] io::Error),
 }
 
+impl From<NotRead> for io::Error {
+    fn from(error: NotRead) -> io::Error {
+        match error {
+            NotRead::Failed(error) => error,
+            other => io::Error::other(other),
+        }
+    }
+}
+
 /// Reads a file of this user's; `None` when there is none.
 pub(crate) fn read_own_file(path: &Path, limit: u64) -> Result<Option<OwnFile>, NotRead> {
     let opened = OpenOptions::new()

@@ -167,7 +167,7 @@ fn read(path: &Path) -> Result<BTreeMap<String, FileRecord>, RecordError> {
         path: path.to_owned(),
         source,
     };
-    let Some(file) = read_own_file(path, MAX_RECORD_BYTES).map_err(failed)? else {
+    let Some(file) = read_own_file(path, MAX_RECORD_BYTES).map_err(|error| failed(error.into()))? else {
         return Ok(BTreeMap::new());
     };
     let text = file.bytes;
