@@ -178,7 +178,7 @@ fn what_was_never_seen_is_unknown_and_what_is_not_there_is_said_so() {
     assert_snapshot!(check(&machine, &["docs"]), @r#"
     exit 12
     no such server or tool
-      no-such-server  `docs` names no server: expected `npm:NAME`, `pypi:NAME`, `oci:NAME` or an http(s) URL; `mcpindex pins list` shows the servers that have pins, each with its short id
+      no-such-server  `docs` names no server: expected `npm:NAME`, `pypi:NAME`, `oci:NAME` or an http(s) URL; no host's configuration has an entry of that name, and `mcpindex pins list` shows the servers that have pins, each with its short id
     --
     "#);
 }
