@@ -9,10 +9,27 @@
 //! through (under monitor: unless it was compared at all); no message of the gate's own, nor its answer, reaches the client;
 //! the server's bytes are never re-rendered, at most a slice of them is cut out.
 
+mod calls;
+mod client;
+mod context;
+pub mod danger;
 pub mod event;
+mod handshake;
 pub mod hold;
+mod ids;
+mod judgement;
+mod listing;
+mod listings;
+mod open;
+mod own;
 pub mod refusal;
+mod results;
+mod server;
+mod speech;
+mod told;
 
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,8 +37,21 @@ use mcpindex_contract::posture::Posture;
 
 use crate::clock::Clock;
 use crate::pins::{Pins, PinsError};
+use calls::WaitingCall;
 use event::Event;
 use hold::Hold;
+use judgement::Judge;
+use listings::Listings;
+use open::OpenRequests;
+use own::OwnIds;
+use refusal::{INTERNAL, error_answer};
+use speech::Speech;
+use told::Told;
+
+/// How often the pins are looked at while something is held.
+const PINS_PAUSE: Duration = Duration::from_secs(1);
+/// What JSON calls white space.
+const WHITE_SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
 /// Which exchange a message belongs to. Opaque to the gate: an answer to the client goes out on the channel that its
 /// question came in on, a forwarded request goes on with its own.
@@ -102,63 +132,215 @@ pub struct GateLimits {
     pub in_flight: usize,
 }
 
+impl Default for GateLimits {
+    fn default() -> GateLimits {
+        GateLimits {
+            message_bytes: 64 << 20,
+            pages: 1_000,
+            tools: 20_000,
+            listing_bytes: 64 << 20,
+            in_flight: 65_536,
+        }
+    }
+}
+
 /// The state machine. See the module.
 pub struct Gate {
-    // gate
+    options: GateOptions,
+    judge: Judge,
+    speech: Speech,
+    own: OwnIds,
+    open: OpenRequests,
+    listings: Listings,
+    /// The calls that wait for a list, in the order they came in.
+    waiting: VecDeque<WaitingCall>,
+    waiting_bytes: usize,
+    told: Told,
+    is_drill_armed: bool,
+    /// When the pins were last looked at between two lists.
+    pins_checked: Option<Instant>,
 }
 
 impl Gate {
     /// A gate over these pins. Nothing is read or written yet.
     pub fn new(options: GateOptions, pins: Pins) -> Gate {
-        let _ = (options, pins);
-        todo!("gate")
+        Gate {
+            judge: Judge::new(pins),
+            speech: Speech::default(),
+            own: OwnIds::new(unguessable()),
+            open: OpenRequests::new(options.limits.in_flight),
+            listings: Listings::default(),
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            told: Told::default(),
+            is_drill_armed: false,
+            pins_checked: None,
+            options,
+        }
     }
 
     /// One message from the client (without its line end).
-    pub fn from_client(&mut self, channel: Channel, message: Vec<u8>, now: Instant, outputs: &mut Vec<Output>) {
-        let _ = (channel, message, now, outputs);
-        todo!("gate")
+    pub fn from_client(
+        &mut self,
+        channel: Channel,
+        message: Vec<u8>,
+        now: Instant,
+        outputs: &mut Vec<Output>,
+    ) {
+        self.client_message(channel, message, now, outputs);
     }
 
     /// One message from the server (without its line end).
-    pub fn from_server(&mut self, channel: Channel, message: Vec<u8>, now: Instant, outputs: &mut Vec<Output>) {
-        let _ = (channel, message, now, outputs);
-        todo!("gate")
+    pub fn from_server(
+        &mut self,
+        channel: Channel,
+        message: Vec<u8>,
+        now: Instant,
+        outputs: &mut Vec<Output>,
+    ) {
+        self.server_message(channel, message, now, outputs);
     }
 
     /// Time went by: what waited too long is decided, pins that moved are looked at again.
     pub fn tick(&mut self, now: Instant, outputs: &mut Vec<Output>) {
-        let _ = (now, outputs);
-        todo!("gate")
+        self.give_up_calls(now, outputs);
+        self.give_up_listings(now, outputs);
+        if self.next_look_at_pins().is_some_and(|due| due <= now) {
+            self.pins_checked = Some(now);
+            if self.judge.pins.has_moved() || !self.has_pins() {
+                self.reconsider(outputs);
+            }
+        }
+        self.pursue_listing(now, outputs);
     }
 
     /// When [`Gate::tick`] has something to do at the latest; `None`: nothing is due.
     pub fn next_tick(&self) -> Option<Instant> {
-        todo!("gate")
+        let call = self.waiting.front().map(WaitingCall::deadline);
+        let announced = self.announced_list_due();
+        let dues = [call, announced, self.listings.next_deadline(), self.next_look_at_pins()];
+        dues.into_iter().flatten().min()
+    }
+
+    /// Whether something of the client is kept back until the server has answered a question of the gate's own.
+    pub fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty() || self.listings.count_for_client() > 0
+    }
+
+    /// How many requests of the client have no answer yet.
+    pub fn open_requests(&self) -> usize {
+        self.open.count() + self.listings.count_for_client()
+    }
+
+    /// Its bounds.
+    pub fn limits(&self) -> &GateLimits {
+        &self.options.limits
     }
 
     /// The exchange ended without an answer (an HTTP answer that broke off, a server that went away): what was asked on it
     /// is answered with an error, and the gate's own questions are asked again when they are needed.
     pub fn channel_closed(&mut self, channel: Channel, now: Instant, outputs: &mut Vec<Output>) {
-        let _ = (channel, now, outputs);
-        todo!("gate")
+        let reason = "the server ended the exchange without an answer";
+        for open in self.open.close(channel) {
+            send_to_client(outputs, open.channel, error_answer(&open.id, INTERNAL, reason));
+        }
+        if channel == Channel::OWN || channel == Channel::ONLY {
+            self.abandon_listings(reason, now, outputs);
+        }
+        if channel == Channel::ONLY {
+            self.hold_waiting_calls(reason, outputs);
+        }
+        self.pursue_listing(now, outputs);
     }
 
     /// The connection to the server is a new one: the listing has to be read again before the next call.
     pub fn reconnected(&mut self, now: Instant, outputs: &mut Vec<Output>) {
-        let _ = (now, outputs);
-        todo!("gate")
+        self.listings.outdate();
+        self.abandon_listings("the connection to the server was lost", now, outputs);
     }
 
-    /// What is held now, and why.
+    /// The next call is answered with a staged hold and never sent on, so that a person sees what a hold looks like. Its
+    /// [`Event::CallHeld`] is of the class [`hold::HoldClass::Drill`].
+    pub fn arm_drill(&mut self) {
+        self.is_drill_armed = true;
+    }
+
+    /// What is held now, and why; under monitor, what would be.
     pub fn pending(&self) -> Vec<Hold> {
-        todo!("gate")
+        let judgement = self.listings.whole.as_ref().map(|whole| &whole.judgement);
+        let held = judgement.into_iter().flat_map(|judgement| judgement.held());
+        held.map(|hold| Hold::clone(hold)).collect()
     }
 
     /// Approves exactly this held digest of a tool; `false` when it is not held. What follows from it (the client is told
     /// that its list changed) is in `outputs`.
-    pub fn approve(&mut self, tool: &str, digest: &str, now: Instant, outputs: &mut Vec<Output>) -> Result<bool, PinsError> {
-        let _ = (tool, digest, now, outputs);
-        todo!("gate")
+    pub fn approve(
+        &mut self,
+        tool: &str,
+        digest: &str,
+        now: Instant,
+        outputs: &mut Vec<Output>,
+    ) -> Result<bool, PinsError> {
+        let at = self.options.clock.unix_seconds();
+        let mut is_approved = false;
+        self.judge.pins.update(|record| {
+            is_approved = record.approve(tool, digest, at);
+        })?;
+        self.pins_checked = Some(now);
+        self.reconsider(outputs);
+        Ok(is_approved)
     }
+
+    /// When the pins are due to be looked at; `None` while nothing waits for them.
+    fn next_look_at_pins(&self) -> Option<Instant> {
+        let whole = self.listings.whole.as_ref()?;
+        let due = self.pins_checked.unwrap_or(whole.judged_at) + PINS_PAUSE;
+        whole.judgement.waits_for_pins().then_some(due)
+    }
+
+    fn has_pins(&self) -> bool {
+        let whole = self.listings.whole.as_ref();
+        whole.is_some_and(|whole| whole.judgement.has_pins())
+    }
+
+    /// Whether the pins are other ones than those that the last whole list was judged by. Unusable ones are read again, but
+    /// not for every call.
+    fn pins_may_have_moved(&mut self, now: Instant) -> bool {
+        if self.has_pins() {
+            return self.judge.pins.has_moved();
+        }
+        let is_due = self
+            .pins_checked
+            .is_none_or(|checked| now >= checked + PINS_PAUSE);
+        if is_due {
+            self.pins_checked = Some(now);
+        }
+        is_due
+    }
+
+    /// A message was dropped.
+    fn dropped(&mut self, reason: &str, outputs: &mut Vec<Output>) {
+        if self.told.dropped() {
+            outputs.push(Output::Event(Event::Dropped {
+                reason: reason.to_owned(),
+            }));
+        }
+    }
+}
+
+fn send_to_client(outputs: &mut Vec<Output>, channel: Channel, message: Vec<u8>) {
+    outputs.push(Output::ToClient { channel, message });
+}
+
+/// 16 bytes that nobody else knows. Where the system gives none, the keys of the standard library's hash maps do: they come
+/// from the same source, read earlier.
+fn unguessable() -> [u8; 16] {
+    let mut bytes = [0; 16];
+    if getrandom::fill(&mut bytes).is_err() {
+        let halves = [0, 1].map(|half: u64| RandomState::new().hash_one(half));
+        for (half, part) in bytes.chunks_exact_mut(8).zip(halves) {
+            half.copy_from_slice(&part.to_le_bytes());
+        }
+    }
+    bytes
 }

@@ -8,75 +8,35 @@
 //! error of its own and never an empty record; every update is one atomic, synced write, made under a lock on the newest
 //! state, so that many processes lose nothing of each other's.
 
+mod bounds;
+mod document;
 mod file;
+mod index;
+mod key;
+mod lock;
 mod published;
 mod record;
+mod verify;
 
-use std::fmt;
-use std::str::FromStr;
+use std::path::PathBuf;
 use std::sync::Arc;
-
-use mcpindex_contract::identity::Identity;
+use std::time::Duration;
 
 use crate::state::StateDirectory;
+use file::RecordFile;
+use index::Index;
 
-pub use published::{PublishedPins, published_pins};
+pub use key::{AuthContext, ServerKey};
+pub use published::{PublishedPins, PublishedTool, TakenOver, published_pins, published_pins_in};
 pub use record::{Accepted, Held, MemberPin, Pin, Record, TextPin, ToolPin, Via};
-
-/// With which credentials a listing was obtained: never derived from a credential's value, since those rotate.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum AuthContext {
-    /// A process of this machine.
-    Local,
-    /// HTTP without credentials.
-    Anonymous,
-    /// HTTP with a credential in this header (lower case).
-    Header(String),
-    /// HTTP with a token of this issuer.
-    OAuth(String),
-    /// As the person named it (`--context`).
-    Named(String),
-}
-
-impl fmt::Display for AuthContext {
-    /// `local`, `anonymous`, `header:NAME`, `oauth:ISSUER`, `context:NAME`.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let _ = formatter;
-        todo!("pins")
-    }
-}
-
-impl FromStr for AuthContext {
-    type Err = PinsError;
-
-    fn from_str(text: &str) -> Result<AuthContext, PinsError> {
-        let _ = text;
-        todo!("pins")
-    }
-}
-
-/// Whose pins.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ServerKey {
-    /// Which server.
-    pub identity: Identity,
-    /// Seen how.
-    pub context: AuthContext,
-}
-
-impl ServerKey {
-    /// The name of the record's file: `<slug>--<h16>.json` as a lock's shard (lock format §1); the context is part of the name
-    /// where it is not the usual one (`local` for a process, `anonymous` for a URL).
-    pub fn file_name(&self) -> String {
-        todo!("pins")
-    }
-}
 
 /// Why there are no pins to judge by. Each of them holds every call, in every posture.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PinsError {
     /// The server was pinned before, and its file is gone.
-    #[error("the pins of {server} are gone, though it was pinned before: restore `{path}`, or `mcpindex pins reset` to trust it anew")]
+    #[error(
+        "the pins of {server} are gone, though it was pinned before: restore `{path}`, or `mcpindex pins reset {server}` to trust it anew"
+    )]
     Gone {
         /// The identity.
         server: String,
@@ -90,7 +50,7 @@ pub enum PinsError {
         server: String,
         /// The file.
         path: String,
-        /// What is wrong, with line and column where there is one.
+        /// What is wrong, with line and column where there is one, and what to do.
         reason: String,
     },
     /// The file was written by a newer mcpindex.
@@ -102,7 +62,9 @@ pub enum PinsError {
         version: u64,
     },
     /// The record says something that can't be: a text that doesn't hash to its digest, another server's record.
-    #[error("the pins of {server} were altered: `{path}`: {reason}")]
+    #[error(
+        "the pins of {server} were altered: `{path}`: {reason}; restore it, or `mcpindex pins reset {server}` to trust it anew"
+    )]
     Altered {
         /// The identity.
         server: String,
@@ -112,14 +74,26 @@ pub enum PinsError {
         reason: String,
     },
     /// They can't be saved, so nothing new can be trusted.
-    #[error("the pins of {server} can't be saved: `{path}`: {reason}")]
+    #[error("the pins of {server} can't be saved, so nothing new is trusted: `{path}`: {reason}")]
     NotSaved {
         /// The identity.
         server: String,
         /// The file.
         path: String,
-        /// What the system said.
+        /// What the system said, and what to do.
         reason: String,
+    },
+    /// Another process is at them, and has been for too long.
+    #[error(
+        "the pins of {server} are locked by another process, for {seconds} s now: `{path}`; try again, or end that process"
+    )]
+    Busy {
+        /// The identity.
+        server: String,
+        /// The lock's file.
+        path: String,
+        /// How long it was waited for.
+        seconds: u64,
     },
     /// An auth context that is none.
     #[error("`{0}` is no auth context: expected local, anonymous, header:NAME, oauth:ISSUER or context:NAME")]
@@ -128,46 +102,102 @@ pub enum PinsError {
 
 /// The pins of one server.
 pub struct Pins {
-    // pins: file or memory
+    place: Place,
+}
+
+enum Place {
+    Memory(Arc<Record>),
+    File(Box<RecordFile>),
 }
 
 impl Pins {
     /// Pins that last as long as the process; for tests and for programs that keep their own.
     pub fn memory() -> Pins {
-        todo!("pins")
+        Pins {
+            place: Place::Memory(Arc::default()),
+        }
     }
 
     /// The pins of this server in this state directory. Nothing is read yet.
     pub fn open(state: &StateDirectory, key: &ServerKey) -> Pins {
-        let _ = (state, key);
-        todo!("pins")
+        Pins {
+            place: Place::File(Box::new(RecordFile::new(state, key))),
+        }
     }
 
     /// The record as it is now. The file is read again only when it is another than the one read last (one `stat`). A server
-    /// that was never pinned has an empty record ([`Record::is_empty`]).
+    /// that was never pinned has an empty record ([`Record::is_empty`]). The file read last is kept open.
     pub fn record(&mut self) -> Result<Arc<Record>, PinsError> {
-        todo!("pins")
+        match &mut self.place {
+            Place::Memory(record) => Ok(Arc::clone(record)),
+            Place::File(file) => file.record(),
+        }
     }
 
-    /// Whether the file was replaced since [`Pins::record`] or [`Pins::update`] gave the last record. One `stat`.
+    /// Whether there is another file than [`Pins::record`] or [`Pins::update`] saw last, be it that it could not be read
+    /// then; `true` before either was called. One `stat`, a second one where there was no file.
     pub fn has_moved(&self) -> bool {
-        todo!("pins")
+        match &self.place {
+            Place::Memory(_) => false,
+            Place::File(file) => file.has_moved(),
+        }
     }
 
-    /// Changes the newest record under the lock and writes it; nothing is written when `change` changes nothing.
+    /// Changes the newest record under the lock and writes it; nothing is written when `change` changes nothing. An error
+    /// leaves the record as it was, or, when only the list of servers could not be written, holds the change already.
     pub fn update(&mut self, change: impl FnOnce(&mut Record)) -> Result<Arc<Record>, PinsError> {
-        let _ = change;
-        todo!("pins")
+        match &mut self.place {
+            Place::Memory(record) => {
+                let changed = Arc::make_mut(record);
+                change(changed);
+                changed.trim();
+                Ok(Arc::clone(record))
+            }
+            Place::File(file) => file.update(change),
+        }
     }
 
-    /// Forgets the server, its record and that it was ever pinned: what is served next is trusted on first sight.
+    /// Forgets the server, its record and that it was ever pinned: what is served next is trusted on first sight. A record
+    /// that can't be read is forgotten as well.
     pub fn reset(&mut self) -> Result<(), PinsError> {
-        todo!("pins")
+        match &mut self.place {
+            Place::Memory(record) => {
+                *record = Arc::default();
+                Ok(())
+            }
+            Place::File(file) => file.reset(),
+        }
     }
 
-    /// Every server that has pins in this state directory, with those whose record can't be read.
-    pub fn all(state: &StateDirectory) -> Vec<(ServerKey, Pins)> {
-        let _ = state;
-        todo!("pins")
+    /// Something about the list of pinned servers that a person should know, once: it was lost, and with it the knowledge of
+    /// which other pins should be there. The pins that are there are judged by all the same.
+    pub fn take_notice(&mut self) -> Option<String> {
+        match &mut self.place {
+            Place::Memory(_) => None,
+            Place::File(file) => file.take_notice(),
+        }
     }
+
+    /// Every server that has or had pins in this state directory, with those whose record can't be read or is gone, by file
+    /// name. Each keeps a file open once its record was asked for: drop it when it was looked at.
+    pub fn all(state: &StateDirectory) -> Vec<(ServerKey, Pins)> {
+        every(state)
+            .into_iter()
+            .flatten()
+            .map(|key| {
+                let pins = Pins::open(state, &key);
+                (key, pins)
+            })
+            .collect()
+    }
+
+    /// Files among the records that don't say whose they are: damaged, of a newer mcpindex, or not ours.
+    pub fn strays(state: &StateDirectory) -> Vec<PathBuf> {
+        every(state).into_iter().filter_map(Result::err).collect()
+    }
+}
+
+fn every(state: &StateDirectory) -> Vec<Result<ServerKey, PathBuf>> {
+    // Nothing is locked to look.
+    Index::of(state, Duration::ZERO).all()
 }

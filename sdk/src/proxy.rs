@@ -4,7 +4,10 @@
 //! order, or the exchange ends with an error.
 
 pub mod attach;
+pub mod drill;
 pub mod http;
+mod lines;
 pub mod listen;
+pub mod own_process;
 pub mod pump;
 pub mod stdio;

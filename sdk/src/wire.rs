@@ -1,4 +1,4 @@
-//! Raw JSON-RPC with an MCP server, over stdio or streamable HTTP.
+//! Raw JSON-RPC with an MCP server, over stdio, streamable HTTP or HTTP+SSE.
 //!
 //! [`message`] reads envelopes, [`stdio`] and [`http`] carry them, and [`read_only`] is all that an inspection may hold of
 //! them: it asks what a server declares and can ask for nothing else.
@@ -10,4 +10,5 @@ pub mod http;
 pub mod limits;
 pub mod message;
 pub mod read_only;
+pub(crate) mod sse;
 pub mod stdio;

@@ -199,6 +199,13 @@ pub(super) fn base_name(program: &str) -> &str {
 
 /// The package that this command starts, with the version it asks for; `None` when it is a command like any other.
 pub(super) fn package(command: &str, args: &[String]) -> Option<(Identity, Option<String>)> {
+    match behind_the_shell(command, args) {
+        Some((program, args)) => runners_package(base_name(program), args),
+        None => runners_package(command, args),
+    }
+}
+
+fn runners_package(command: &str, args: &[String]) -> Option<(Identity, Option<String>)> {
     let words: Vec<&str> = args.iter().take(2).map(String::as_str).collect();
     match (runner(command).as_str(), words.as_slice()) {
         ("npx" | "bunx" | "pnpx", _) => npm(args),
@@ -210,6 +217,24 @@ pub(super) fn package(command: &str, args: &[String]) -> Option<(Identity, Optio
         ("docker" | "podman", ["container", "run"]) => oci(&args[2..]),
         _ => None,
     }
+}
+
+/// What Windows' shell starts in `cmd /c npx …`, the way in which hosts there start a script.
+fn behind_the_shell<'a>(command: &str, args: &'a [String]) -> Option<(&'a String, &'a [String])> {
+    let is_switch = |argument: &&String, switches: &[&str]| {
+        switches
+            .iter()
+            .any(|switch| argument.eq_ignore_ascii_case(switch))
+    };
+    if runner(command) != "cmd" {
+        return None;
+    }
+    let before = args
+        .iter()
+        .take_while(|argument| is_switch(argument, &["/d", "/s", "/q"]))
+        .count();
+    args.get(before).filter(|argument| is_switch(argument, &["/c"]))?;
+    args.get(before + 1..)?.split_first()
 }
 
 /// `npx.cmd` is `npx`.

@@ -168,6 +168,20 @@ fn another_package_registry_is_another_identity() {
 }
 
 #[test]
+fn a_script_started_by_the_shell_of_windows_is_itself() {
+    check(&[
+        ("cmd /c npx -y x@1.2", "npm:x", Some("1.2")),
+        (
+            r"C:\Windows\System32\cmd.exe /d /s /C npx.cmd -y x",
+            "npm:x",
+            None,
+        ),
+        ("cmd /c uvx x", "pypi:x", None),
+    ]);
+    check_is_a_command(&["cmd npx -y x", "cmd /c", "cmd /k npx x", "cmd /c cmd /c npx x"]);
+}
+
+#[test]
 fn a_line_that_could_be_read_in_two_ways_is_a_command() {
     check_is_a_command(&[
         "npx --unheard-of x y",

@@ -19,10 +19,12 @@ pub(super) enum Exit {
     Unknown,
     /// `check`: a person has to decide first.
     NeedsPerson,
-    /// `check`: there is no such server or tool among the known ones.
+    /// There is no such server, tool or held digest among the known ones.
     NoSuch,
-    /// `check`: it can't be said now (pins locked or unreadable).
+    /// It can't be said or done now (pins locked; for `check`, also unreadable).
     TryLater,
+    /// `gate`: as the server ended, or 127 and 126 where it could not be found or started.
+    OfServer(u8),
     /// Stopped by a signal; what was started has been ended.
     Stopped,
 }
@@ -46,6 +48,7 @@ impl Exit {
             Exit::NeedsPerson => 11,
             Exit::NoSuch => 12,
             Exit::TryLater => 13,
+            Exit::OfServer(code) => code,
             Exit::Stopped => 130,
         }
     }

@@ -7,7 +7,7 @@
 //! read without doubt is explained as such and is no error of ours.
 
 mod batch;
-mod document;
+pub(super) mod document;
 mod text;
 
 use std::fs::File;

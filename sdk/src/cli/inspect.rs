@@ -186,19 +186,23 @@ fn server(arguments: InspectArguments) -> Result<Server, String> {
             launch,
         });
     };
-    let url = Url::parse(&url).map_err(|error| format!("--url: {error}"))?;
+    Ok(Server::Remote(remote(&url, &arguments.headers)?))
+}
+
+/// The server that `--url` and `--header` name. An error is one line for the person.
+pub(super) fn remote(url: &str, headers: &[String]) -> Result<Endpoint, String> {
+    let url = Url::parse(url).map_err(|error| format!("--url: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err("--url: expected http:// or https://".to_owned());
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err("--url: a name or password in a URL is not sent; use --header".to_owned());
     }
-    let headers = arguments
-        .headers
+    let headers = headers
         .iter()
         .map(|header| self::header(header))
         .collect::<Result<_, _>>()?;
-    Ok(Server::Remote(Endpoint { url, headers }))
+    Ok(Endpoint { url, headers })
 }
 
 /// `Name: value`. The value is in no message.

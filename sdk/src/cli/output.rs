@@ -17,12 +17,15 @@ pub(super) struct Output {
 }
 
 /// How a line looks on a terminal.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     Plain,
     Strong,
     Faint,
     Alarm,
+    /// What one side of a comparison has and the other lacks.
+    Removed,
+    Added,
 }
 
 impl Output {
@@ -53,15 +56,54 @@ impl Output {
         if self.silent {
             return;
         }
-        let text = harmless(text);
-        let (on, off) = match style {
-            _ if !self.colour => ("", ""),
-            Style::Plain => ("", ""),
-            Style::Strong => ("\x1b[1m", "\x1b[0m"),
-            Style::Faint => ("\x1b[2m", "\x1b[0m"),
-            Style::Alarm => ("\x1b[31m", "\x1b[0m"),
+        let text = self.styled(style, &harmless(text));
+        end_quietly(writeln!(io::stdout(), "{text}"));
+    }
+
+    /// One line of text on stdout, in parts that look different.
+    pub(super) fn parts(&mut self, parts: &[(Style, String)]) {
+        if self.silent {
+            return;
+        }
+        let line: String = parts
+            .iter()
+            .enumerate()
+            .map(|(position, (style, text))| match position {
+                0 => self.styled(*style, &harmless(text)),
+                _ => self.styled(*style, &visible(text)),
+            })
+            .collect();
+        end_quietly(writeln!(io::stdout(), "{line}"));
+    }
+
+    /// A question on stdout, whose answer is typed on the same line.
+    pub(super) fn ask(&mut self, question: &str) {
+        let question = self.styled(Style::Strong, &harmless(question));
+        end_quietly(write!(io::stdout(), "{question} ").and_then(|()| io::stdout().flush()));
+    }
+
+    /// Whether parts of a line can be told apart by their colour.
+    pub(super) fn has_colour(&self) -> bool {
+        self.colour
+    }
+
+    /// The columns of the terminal that reads stdout; `None` where none does.
+    pub(super) fn width(&self) -> Option<usize> {
+        let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
+        Some(usize::from(width.0))
+    }
+
+    fn styled(&self, style: Style, text: &str) -> String {
+        let on = match style {
+            _ if !self.colour || text.is_empty() => return text.to_owned(),
+            Style::Plain => return text.to_owned(),
+            Style::Strong => "\x1b[1m",
+            Style::Faint => "\x1b[2m",
+            Style::Alarm => "\x1b[31m",
+            Style::Removed => "\x1b[31m",
+            Style::Added => "\x1b[32m",
         };
-        end_quietly(writeln!(io::stdout(), "{on}{text}{off}"));
+        format!("{on}{text}\x1b[0m")
     }
 
     /// One JSON document on stdout, with dangerous characters escaped, which says the same.

@@ -8,14 +8,15 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::wire::error::ServerError;
 
-/// The longest id that we send back in an answer; a server's request with a longer one is ignored.
-const MAX_REQUEST_ID_BYTES: usize = 1_024;
+/// The longest id that we send back in an answer; a server's request with a longer one is ignored, a client's refused.
+pub const MAX_REQUEST_ID_BYTES: usize = 1_024;
 
 /// One message from a server.
 #[derive(Debug, PartialEq, Eq)]
@@ -76,7 +77,7 @@ pub fn read(text: &str) -> Message<'_> {
                     reason: format!("it has two members `{name}`"),
                 };
             }
-            Err(MembersError::NoObject) => return Message::Noise,
+            Err(_) => return Message::Noise,
         };
     if jsonrpc.and_then(string).as_deref() != Some("2.0") {
         return Message::Noise;
@@ -124,6 +125,10 @@ pub enum MembersError {
     /// One of the members asked for is there twice.
     #[error("it has two members `{0}`")]
     Twice(&'static str),
+    /// A member is spelt as one of those asked for but for upper and lower case; readers in some languages take it for that
+    /// one.
+    #[error("it has a member that differs from `{0}` only in upper and lower case")]
+    Lookalike(&'static str),
 }
 
 /// The JSON text of these members of an object; the others, and all that is nested, are skipped.
@@ -131,24 +136,105 @@ pub fn members<'a, const N: usize>(
     text: &'a str,
     names: [&'static str; N],
 ) -> Result<[Option<&'a str>; N], MembersError> {
+    let Found { members, flaw } = find(text, names, Spelling::Exact);
+    flaw.map_or(Ok(members), Err)
+}
+
+/// Like [`members`], and refuses a member that only some readers would take for one of these.
+pub fn clear_members<'a, const N: usize>(
+    text: &'a str,
+    names: [&'static str; N],
+) -> Result<[Option<&'a str>; N], MembersError> {
+    let Found { members, flaw } = find(text, names, Spelling::Clear);
+    flaw.map_or(Ok(members), Err)
+}
+
+/// The outermost members of one message, for whoever passes it on and must be sure what its receiver will read. Each is a
+/// slice of the text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Envelope<'a> {
+    /// `id`.
+    pub id: Option<&'a str>,
+    /// `method`.
+    pub method: Option<&'a str>,
+    /// `params`.
+    pub params: Option<&'a str>,
+    /// `result`.
+    pub result: Option<&'a str>,
+    /// `error`.
+    pub error: Option<&'a str>,
+    /// Why two readers could take the message differently; the members are then those met first. A text that is no JSON
+    /// object has no members.
+    pub flaw: Option<MembersError>,
+}
+
+/// Reads the envelope of a message.
+pub fn envelope(text: &str) -> Envelope<'_> {
+    let names = ["jsonrpc", "id", "method", "params", "result", "error"];
+    let Found { members, flaw } = find(text, names, Spelling::Clear);
+    let [_, id, method, params, result, error] = members;
+    Envelope {
+        id,
+        method,
+        params,
+        result,
+        error,
+        flaw,
+    }
+}
+
+/// Whether a reader that ends a line at a carriage return too would find a message of its own inside this one. In JSON the
+/// character stands between values only, so that whole pieces can be valid by themselves.
+pub fn hides_a_message(text: &str) -> bool {
+    let is_message = |piece: &str| {
+        let found = envelope(piece);
+        found.method.is_some()
+            || found.result.is_some()
+            || found.error.is_some()
+            || found.flaw.is_some_and(|flaw| flaw != MembersError::NoObject)
+    };
+    let mut pieces = text.split('\r').filter(|piece| piece.len() < text.len());
+    pieces.any(|piece| match elements(piece, usize::MAX) {
+        Some(batch) => batch.texts.into_iter().any(is_message),
+        None => is_message(piece),
+    })
+}
+
+struct Found<'a, const N: usize> {
+    members: [Option<&'a str>; N],
+    flaw: Option<MembersError>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Spelling {
+    /// Other spellings are other members.
+    Exact,
+    /// Other spellings are a flaw.
+    Clear,
+}
+
+fn find<'a, const N: usize>(text: &'a str, names: [&'static str; N], spelling: Spelling) -> Found<'a, N> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    let mut twice = None;
-    let found = MembersSeed {
+    let mut flaw = None;
+    let seed = MembersSeed {
         names,
-        twice: &mut twice,
+        spelling,
+        flaw: &mut flaw,
+    };
+    let members = seed.deserialize(&mut reader);
+    match members {
+        Ok(members) if reader.end().is_ok() => Found { members, flaw },
+        _ => Found {
+            members: [None; N],
+            flaw: flaw.or(Some(MembersError::NoObject)),
+        },
     }
-    .deserialize(&mut reader);
-    if let Some(name) = twice {
-        return Err(MembersError::Twice(name));
-    }
-    let found = found.map_err(|_| MembersError::NoObject)?;
-    reader.end().map_err(|_| MembersError::NoObject)?;
-    Ok(found)
 }
 
 struct MembersSeed<'s, const N: usize> {
     names: [&'static str; N],
-    twice: &'s mut Option<&'static str>,
+    spelling: Spelling,
+    flaw: &'s mut Option<MembersError>,
 }
 
 impl<'a, const N: usize> DeserializeSeed<'a> for MembersSeed<'_, N> {
@@ -169,20 +255,91 @@ impl<'a, const N: usize> Visitor<'a> for MembersSeed<'_, N> {
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut found = [None; N];
         while let Some(key) = map.next_key::<Cow<'a, str>>()? {
-            match self.names.iter().position(|name| *name == key) {
-                None => {
-                    map.next_value::<IgnoredAny>()?;
+            let Some(place) = self.names.iter().position(|name| *name == key) else {
+                if self.spelling == Spelling::Clear
+                    && let Some(name) = self.names.iter().find(|name| is_lookalike(&key, name))
+                {
+                    self.flaw.get_or_insert(MembersError::Lookalike(name));
                 }
-                Some(place) => {
-                    let value = map.next_value::<&'a RawValue>()?;
-                    if found[place].replace(value.get()).is_some() {
-                        *self.twice = Some(self.names[place]);
-                    }
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let value = map.next_value::<&'a RawValue>()?.get();
+            match found[place] {
+                None => found[place] = Some(value),
+                Some(_) => {
+                    self.flaw.get_or_insert(MembersError::Twice(self.names[place]));
                 }
             }
         }
         Ok(found)
     }
+}
+
+/// Whether a reader that ignores case would take `key` for `name`, which is of ASCII. Unicode folds two letters beyond
+/// ASCII to ASCII ones, and Go's reader does so too.
+fn is_lookalike(key: &str, name: &str) -> bool {
+    let fold = |character: char| match character {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        other => other.to_ascii_lowercase(),
+    };
+    // Either letter takes more bytes than what it folds to.
+    key.len() >= name.len() && key.chars().map(fold).eq(name.chars().map(fold))
+}
+
+/// Where the members of an object stand in its text, each from its name's quote to its value's end; `None` when the text
+/// is no object.
+pub fn member_spans(text: &str) -> Option<Vec<MemberSpan<'_>>> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let spans = SpansSeed { text }.deserialize(&mut reader).ok()?;
+    reader.end().ok()?;
+    Some(spans)
+}
+
+/// One member of an object, by its place in the text.
+#[derive(Debug, PartialEq, Eq)]
+pub struct MemberSpan<'a> {
+    /// The name's JSON text.
+    pub name: &'a str,
+    /// The whole member.
+    pub span: Range<usize>,
+}
+
+struct SpansSeed<'a> {
+    text: &'a str,
+}
+
+impl<'a> DeserializeSeed<'a> for SpansSeed<'a> {
+    type Value = Vec<MemberSpan<'a>>;
+
+    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'a> Visitor<'a> for SpansSeed<'a> {
+    type Value = Vec<MemberSpan<'a>>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut spans = Vec::new();
+        while let Some((name, value)) = map.next_entry::<&'a RawValue, &'a RawValue>()? {
+            let (name, value) = (name.get(), value.get());
+            let span = place(self.text, name).start..place(self.text, value).end;
+            spans.push(MemberSpan { name, span });
+        }
+        Ok(spans)
+    }
+}
+
+/// Where a slice stands in the text that it is a slice of.
+pub(crate) fn place(text: &str, slice: &str) -> Range<usize> {
+    let start = slice.as_ptr().addr() - text.as_ptr().addr();
+    start..start + slice.len()
 }
 
 /// The elements of a JSON array as slices of its text.
@@ -286,6 +443,16 @@ pub fn string(text: &str) -> Option<Cow<'_, str>> {
 /// A request's text. `params` is the JSON text of an object.
 pub fn request(id: u64, method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+}
+
+/// A request's text under an id that is a string of ours (no character of it needs an escape).
+pub fn named_request(id: &str, method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"{method}","params":{params}}}"#)
+}
+
+/// The answer to a request. `id` and `result` are JSON texts.
+pub fn answer(id: &str, result: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
 /// A notification's text. `params` is the JSON text of an object, or empty for none.

@@ -22,13 +22,22 @@ impl HttpClient for LoopbackClient {
     }
 }
 
-/// Looks at a URL with these headers.
-pub(crate) async fn look_at(url: &str, headers: &[(&str, &str)], limits: &Limits) -> Inspection {
+/// For whoever keeps one.
+pub(crate) fn loopback() -> std::sync::Arc<dyn HttpClient> {
+    std::sync::Arc::new(loopback_client())
+}
+
+fn loopback_client() -> LoopbackClient {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none());
-    let client = LoopbackClient(builder.build().unwrap());
+    LoopbackClient(builder.build().unwrap())
+}
+
+/// Looks at a URL with these headers.
+pub(crate) async fn look_at(url: &str, headers: &[(&str, &str)], limits: &Limits) -> Inspection {
+    let client = loopback_client();
     let headers = headers
         .iter()
         .map(|(name, value)| ((*name).to_owned(), SecretString::from(*value)))

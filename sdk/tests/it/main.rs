@@ -1,10 +1,29 @@
 //! Real processes and real sockets: the fixture server, rmcp, and the official SDKs as foreign peers.
 
+mod check;
 mod cli;
 mod client;
+mod clients;
+mod clients_edits;
+mod clients_properties;
+mod clients_undo;
 mod explain;
+mod gate;
+mod gate_http;
+mod gate_http_listen;
+mod gate_http_peers;
 mod http;
 mod peers;
+mod pins;
+mod proxy;
+mod proxy_attach;
+mod proxy_endings;
+mod proxy_load;
+mod proxy_peers;
+mod refusal;
 mod report;
+mod review;
 mod rmcp;
+mod status;
 mod stdio;
+mod wire;

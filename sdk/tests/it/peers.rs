@@ -38,7 +38,7 @@ fn install() -> PathBuf {
     directory
 }
 
-fn path(name: &str) -> String {
+pub(crate) fn path(name: &str) -> String {
     PEERS.join(name).to_str().unwrap().to_owned()
 }
 

@@ -1,4 +1,4 @@
-//! The JSON of `explain`, one object for each tool.
+//! The JSON of `explain`, one object for each tool; its parts stand in the document of `review` too.
 //!
 //! Invariant: a digest or hash that can't be had is `null` and its reason stands beside it; every string of the server is a
 //! value, never a member's name, and a witness is JSON as the schema engine made it.
@@ -60,7 +60,7 @@ impl Sides {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ChangePart<'a> {
+pub(in crate::cli) struct ChangePart<'a> {
     kind: &'static str,
     pointer: &'a str,
     direction: &'static str,
@@ -81,7 +81,7 @@ struct Postures {
 }
 
 #[derive(Serialize)]
-struct ReasonPart<'a> {
+pub(in crate::cli) struct ReasonPart<'a> {
     code: &'static str,
     sentence: &'a str,
     pointer: &'a str,
@@ -91,7 +91,7 @@ struct ReasonPart<'a> {
 }
 
 #[derive(Serialize)]
-struct MarkerPart<'a> {
+pub(in crate::cli) struct MarkerPart<'a> {
     class: &'static str,
     weight: u32,
     pointer: &'a str,
@@ -183,7 +183,7 @@ fn document(explanation: &Explanation) -> Document<'_> {
     }
 }
 
-fn change_part(change: &Change) -> ChangePart<'_> {
+pub(in crate::cli) fn change_part(change: &Change) -> ChangePart<'_> {
     ChangePart {
         kind: change.kind.name(),
         pointer: &change.pointer,
@@ -201,7 +201,10 @@ fn change_part(change: &Change) -> ChangePart<'_> {
     }
 }
 
-fn reason_part<'a, 'b>(reason: &'a Reason, postures: impl Iterator<Item = &'b Posture>) -> ReasonPart<'a> {
+pub(in crate::cli) fn reason_part<'a, 'b>(
+    reason: &'a Reason,
+    postures: impl Iterator<Item = &'b Posture>,
+) -> ReasonPart<'a> {
     ReasonPart {
         code: reason.code,
         sentence: &reason.sentence,
@@ -210,7 +213,7 @@ fn reason_part<'a, 'b>(reason: &'a Reason, postures: impl Iterator<Item = &'b Po
     }
 }
 
-fn marker_part(marker: &Marker, introduced: bool) -> MarkerPart<'_> {
+pub(in crate::cli) fn marker_part(marker: &Marker, introduced: bool) -> MarkerPart<'_> {
     MarkerPart {
         class: marker.class.name(),
         weight: marker.weight,
@@ -223,7 +226,7 @@ fn marker_part(marker: &Marker, introduced: bool) -> MarkerPart<'_> {
 }
 
 #[derive(Serialize)]
-struct CapabilitiesPart<'a> {
+pub(in crate::cli) struct CapabilitiesPart<'a> {
     rank: &'static str,
     destructive: bool,
     classes: Vec<CapabilityPart<'a>>,
@@ -256,7 +259,7 @@ fn evidence_parts(evidence: &[Evidence]) -> Vec<EvidencePart<'_>> {
         .collect()
 }
 
-fn capabilities_part(capabilities: &Capabilities) -> CapabilitiesPart<'_> {
+pub(in crate::cli) fn capabilities_part(capabilities: &Capabilities) -> CapabilitiesPart<'_> {
     CapabilitiesPart {
         rank: capabilities.rank.name(),
         destructive: capabilities.destructive,
@@ -276,7 +279,7 @@ fn capabilities_part(capabilities: &Capabilities) -> CapabilitiesPart<'_> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ActionPart<'a> {
+pub(in crate::cli) struct ActionPart<'a> {
     types: Vec<&'static str>,
     effective: &'static str,
     blast_radius: &'static str,
@@ -293,7 +296,7 @@ struct ActionPart<'a> {
     evidence: Vec<EvidencePart<'a>>,
 }
 
-fn action_part(action: &Action) -> ActionPart<'_> {
+pub(in crate::cli) fn action_part(action: &Action) -> ActionPart<'_> {
     ActionPart {
         types: action.types.iter().map(|kind| kind.name()).collect(),
         effective: action.effective.name(),

@@ -1,19 +1,38 @@
-//! Reading an event stream (`text/event-stream`): bytes in, the data of each event out.
+//! Reading an event stream (`text/event-stream`): bytes in, events out.
 //!
-//! Only `data` counts here; `event`, `id`, `retry` and comments are read past. Lines end with LF, CRLF or CR, and bytes
-//! may be cut anywhere, also inside a character or between CR and LF.
+//! Comments are read past, and so is an event without data, but for its id. Lines end with LF, CRLF or CR, and bytes may
+//! be cut anywhere, also inside a character or between CR and LF.
 //!
 //! Invariant: what is kept is never more than the limit for one message and what one `push` brought.
 
-use std::collections::VecDeque;
+use std::time::Duration;
 
 use crate::wire::error::WireError;
 
+/// The longest id that is kept; a server's longer one is taken for none.
+const MAX_ID_BYTES: usize = 1_024;
+
+/// One event.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct StreamEvent {
+    /// `event`, where it was named.
+    pub(crate) name: Option<Vec<u8>>,
+    /// `id`, where it was given.
+    pub(crate) id: Option<Vec<u8>>,
+    /// `data`, its lines joined; never empty.
+    pub(crate) data: Vec<u8>,
+}
+
 /// One stream.
-pub(super) struct Events {
-    pending: VecDeque<u8>,
+pub(in crate::wire) struct Events {
+    pending: Vec<u8>,
+    start: usize,
     line: Vec<u8>,
+    name: Option<Vec<u8>>,
+    id: Option<Vec<u8>>,
     data: Option<Vec<u8>>,
+    last_id: Option<Vec<u8>>,
+    retry: Option<Duration>,
     after_return: bool,
     seen: usize,
     message_bytes: usize,
@@ -22,11 +41,16 @@ pub(super) struct Events {
 
 impl Events {
     /// A stream of at most `most` events of at most `message_bytes` each.
-    pub(super) fn new(message_bytes: usize, most: usize) -> Events {
+    pub(in crate::wire) fn new(message_bytes: usize, most: usize) -> Events {
         Events {
-            pending: VecDeque::new(),
+            pending: Vec::new(),
+            start: 0,
             line: Vec::new(),
+            name: None,
+            id: None,
             data: None,
+            last_id: None,
+            retry: None,
             after_return: false,
             seen: 0,
             message_bytes,
@@ -35,45 +59,63 @@ impl Events {
     }
 
     /// More bytes of the stream.
-    pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.pending.extend(bytes);
+    pub(in crate::wire) fn push(&mut self, bytes: &[u8]) {
+        self.pending.drain(..self.start);
+        self.start = 0;
+        self.pending.extend_from_slice(bytes);
     }
 
-    /// The data of the next event that is there in whole. An event without data is none.
-    pub(super) fn next(&mut self) -> Result<Option<Vec<u8>>, WireError> {
-        while let Some(byte) = self.pending.pop_front() {
-            let second_of_two = std::mem::replace(&mut self.after_return, byte == b'\r') && byte == b'\n';
-            if second_of_two {
+    /// This stream goes on where another broke off, after the event of this id.
+    pub(in crate::wire) fn go_on_after(&mut self, id: &[u8]) {
+        self.last_id = Some(id.to_vec());
+    }
+
+    /// The id of the last event that was there in whole; `None` when the server gives none.
+    pub(in crate::wire) fn last_id(&self) -> Option<&[u8]> {
+        self.last_id.as_deref()
+    }
+
+    /// How long the server wants us to wait before the stream is opened again.
+    pub(in crate::wire) fn retry(&self) -> Option<Duration> {
+        self.retry
+    }
+
+    /// The next event that is there in whole.
+    pub(in crate::wire) fn next(&mut self) -> Result<Option<StreamEvent>, WireError> {
+        while self.start < self.pending.len() {
+            let rest = &self.pending[self.start..];
+            if std::mem::take(&mut self.after_return) && rest.first() == Some(&b'\n') {
+                self.start += 1;
                 continue;
             }
-            if byte == b'\r' || byte == b'\n' {
-                if let Some(data) = self.end_line()? {
-                    return Ok(Some(data));
-                }
-                continue;
-            }
-            self.line.push(byte);
-            if self.line.len() + self.data.as_ref().map_or(0, Vec::len) > self.message_bytes {
+            let end = rest.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
+            let piece = &rest[..end.unwrap_or(rest.len())];
+            let kept = self.line.len() + self.data.as_ref().map_or(0, Vec::len);
+            if kept + piece.len() > self.message_bytes {
                 return Err(WireError::OverLimit {
                     what: "bytes in one message",
                     limit: self.message_bytes,
                 });
             }
+            self.line.extend_from_slice(piece);
+            match end {
+                None => self.start = self.pending.len(),
+                Some(end) => {
+                    self.after_return = rest.get(end) == Some(&b'\r');
+                    self.start += end + 1;
+                    if let Some(event) = self.end_line()? {
+                        return Ok(Some(event));
+                    }
+                }
+            }
         }
         Ok(None)
     }
 
-    fn end_line(&mut self) -> Result<Option<Vec<u8>>, WireError> {
+    fn end_line(&mut self) -> Result<Option<StreamEvent>, WireError> {
         let line = std::mem::take(&mut self.line);
         if line.is_empty() {
-            self.seen += 1;
-            if self.seen > self.most {
-                return Err(WireError::OverLimit {
-                    what: "events in one answer",
-                    limit: self.most,
-                });
-            }
-            return Ok(self.data.take().filter(|data| !data.is_empty()));
+            return self.end_event();
         }
         let (field, value) = match line.iter().position(|byte| *byte == b':') {
             Some(colon) => (
@@ -83,16 +125,45 @@ impl Events {
             None => (&line[..], &b""[..]),
         };
         // The byte order mark may stand before the first field only; a field never starts with it otherwise.
-        if field == b"data" || field == b"\xef\xbb\xbfdata" {
-            match &mut self.data {
+        match field.strip_prefix(b"\xef\xbb\xbf").unwrap_or(field) {
+            b"data" => match &mut self.data {
                 Some(data) => {
                     data.push(b'\n');
                     data.extend_from_slice(value);
                 }
                 None => self.data = Some(value.to_vec()),
+            },
+            b"event" if value.len() <= MAX_ID_BYTES => self.name = Some(value.to_vec()),
+            b"id" if value.len() <= MAX_ID_BYTES && !value.contains(&0) => self.id = Some(value.to_vec()),
+            b"retry" => {
+                let number = std::str::from_utf8(value)
+                    .ok()
+                    .filter(|_| value.iter().all(u8::is_ascii_digit));
+                if let Some(milliseconds) = number.and_then(|number| number.parse().ok()) {
+                    self.retry = Some(Duration::from_millis(milliseconds));
+                }
             }
+            _ => {}
         }
         Ok(None)
+    }
+
+    fn end_event(&mut self) -> Result<Option<StreamEvent>, WireError> {
+        self.seen = self.seen.saturating_add(1);
+        if self.seen > self.most {
+            return Err(WireError::OverLimit {
+                what: "events in one answer",
+                limit: self.most,
+            });
+        }
+        let name = self.name.take();
+        let id = self.id.take();
+        if let Some(id) = &id {
+            // An empty id takes the last one back.
+            self.last_id = Some(id.clone()).filter(|id| !id.is_empty());
+        }
+        let data = self.data.take().filter(|data| !data.is_empty());
+        Ok(data.map(|data| StreamEvent { name, id, data }))
     }
 }
 
@@ -107,8 +178,8 @@ mod tests {
             let mut found = Vec::new();
             for piece in stream.as_bytes().chunks(size) {
                 events.push(piece);
-                while let Some(data) = events.next().unwrap() {
-                    found.push(String::from_utf8(data).unwrap());
+                while let Some(event) = events.next().unwrap() {
+                    found.push(String::from_utf8(event.data).unwrap());
                 }
             }
             assert_eq!(found, expected, "{stream:?} in pieces of {size}");
@@ -134,6 +205,27 @@ mod tests {
             ": hello\nid: 1\nretry: 5\ndata: \n\nevent: message\ndata:x\nid:2\n\n",
             &["x"],
         );
+    }
+
+    #[test]
+    fn the_last_id_is_that_of_the_last_whole_event_also_of_one_without_data() {
+        let mut events = Events::new(1_000, 100);
+        events.push(b"id: 1\ndata:\nretry: 250\n\nevent: endpoint\ndata: /x\nid: 2\n");
+        assert_eq!(events.next(), Ok(None));
+        assert_eq!(events.last_id(), Some(&b"1"[..]));
+        assert_eq!(events.retry(), Some(Duration::from_millis(250)));
+        events.push(b"\nid\n\n");
+        assert_eq!(
+            events.next(),
+            Ok(Some(StreamEvent {
+                name: Some(b"endpoint".to_vec()),
+                id: Some(b"2".to_vec()),
+                data: b"/x".to_vec()
+            }))
+        );
+        assert_eq!(events.last_id(), Some(&b"2"[..]));
+        assert_eq!(events.next(), Ok(None));
+        assert_eq!(events.last_id(), None);
     }
 
     #[test]
@@ -174,8 +266,8 @@ mod tests {
                 let mut found = Vec::new();
                 for piece in pieces {
                     events.push(piece);
-                    while let Some(data) = events.next().unwrap() {
-                        found.push(data);
+                    while let Some(event) = events.next().unwrap() {
+                        found.push(event);
                     }
                 }
                 found

@@ -1,0 +1,550 @@
+//! What becomes of each tool of a whole list, by the pins.
+//!
+//! Invariants: a list is judged on the newest record, in the same update that writes what follows from it, so that two
+//! processes can't both trust at first sight; a tool that differs from its pin, or has none, is never taken for one that
+//! doesn't; without readable pins nothing proceeds.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use mcpindex_contract::action;
+use mcpindex_contract::change::Change;
+use mcpindex_contract::definition::Definition;
+use mcpindex_contract::digest::Digest;
+use mcpindex_contract::markers::{self, Marker};
+use mcpindex_contract::posture::{self, Decision, Posture, Reason, Verdict};
+use mcpindex_contract::surface::{Member, MemberKind};
+
+use crate::gate::event::Event;
+use crate::gate::hold::{Hold, HoldClass};
+use crate::gate::listing::{Fate, Pages};
+use crate::gate::told::Told;
+use crate::gate::{GateOptions, NewTools};
+use crate::pins::{Pins, PinsError, Record, Via};
+use crate::wire::message::{members, string};
+
+/// What was decided about one whole list.
+#[derive(Debug)]
+pub(super) struct Judgement {
+    /// By name; `Err` when there were no pins to judge by: nothing proceeds, for this reason.
+    standings: Result<HashMap<String, Standing>, PinsError>,
+    /// Of every element, in order, pages one after the other.
+    pub(super) fates: Vec<Fate>,
+    /// What the client sees of it.
+    pub(super) view: View,
+}
+
+/// Whether a tool can be called.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Standing {
+    /// It can.
+    Proceeds,
+    /// It is held (under monitor: would be).
+    Held(Arc<Hold>),
+}
+
+/// All that a client can tell two lists apart by, but for their order: name, digest and meta digest as shown.
+pub(super) type View = Vec<(String, Digest, Option<Digest>)>;
+
+impl Judgement {
+    /// How this name stands; `None` when the list has no such tool.
+    pub(super) fn standing(&self, tool: &str) -> Result<Option<&Standing>, &PinsError> {
+        self.standings.as_ref().map(|standings| standings.get(tool))
+    }
+
+    /// Whether a call of this tool proceeds.
+    pub(super) fn proceeds(&self, tool: &str) -> bool {
+        self.standing(tool) == Ok(Some(&Standing::Proceeds))
+    }
+
+    /// Everything that is held, by name.
+    pub(super) fn held(&self) -> Vec<&Arc<Hold>> {
+        let standings = self.standings.iter().flat_map(HashMap::values);
+        let mut held: Vec<&Arc<Hold>> = standings
+            .filter_map(|standing| match standing {
+                Standing::Held(hold) => Some(hold),
+                Standing::Proceeds => None,
+            })
+            .collect();
+        held.sort_by(|one, other| one.tool.cmp(&other.tool));
+        held
+    }
+
+    /// Whether there were pins to judge by.
+    pub(super) fn has_pins(&self) -> bool {
+        self.standings.is_ok()
+    }
+
+    /// Whether a change of the pins could set something free.
+    pub(super) fn waits_for_pins(&self) -> bool {
+        match &self.standings {
+            Ok(standings) => standings
+                .values()
+                .any(|standing| matches!(standing, Standing::Held(_))),
+            Err(_) => true,
+        }
+    }
+}
+
+/// Judges lists by the pins of one server.
+pub(super) struct Judge {
+    pub(super) pins: Pins,
+    /// The last comparison of each tool that was not what its pin says.
+    compared: HashMap<String, Compared>,
+}
+
+/// One comparison, kept: an unchanged list of drifted tools costs nothing again.
+#[derive(Debug, Clone)]
+struct Compared {
+    against: Against,
+    digest: Digest,
+    meta: Option<Digest>,
+    outcome: Outcome,
+}
+
+/// What a tool was compared with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Against {
+    FirstSight,
+    NewTool,
+    Refused,
+    Duplicate,
+    /// The pin's written digest and meta digest.
+    Baseline(String, Option<String>),
+}
+
+/// What came of a comparison.
+#[derive(Debug, Clone)]
+enum Outcome {
+    Proceeds {
+        changes: Vec<Change>,
+        notes: Vec<Reason>,
+    },
+    Held(Arc<Hold>),
+}
+
+/// One tool of a list.
+struct Declared {
+    name: String,
+    definition: Definition,
+}
+
+/// What is to be written about one tool.
+enum Step {
+    Pin(Via),
+    Accept,
+    Hold(Vec<&'static str>),
+}
+
+/// What a pass over a list came to.
+#[derive(Default)]
+struct Pass<'d> {
+    is_first_sight: bool,
+    standings: HashMap<String, Standing>,
+    steps: Vec<(&'d Declared, Step)>,
+    without_meta: BTreeSet<String>,
+    events: Vec<(&'static str, String, Event)>,
+    pinned: usize,
+    gone: Vec<String>,
+}
+
+impl Judge {
+    pub(super) fn new(pins: Pins) -> Judge {
+        Judge {
+            pins,
+            compared: HashMap::new(),
+        }
+    }
+
+    /// Judges a whole list and writes what follows from it, all in one update of the pins.
+    pub(super) fn judge(
+        &mut self,
+        pages: &Pages,
+        options: &GateOptions,
+        told: &mut Told,
+        events: &mut Vec<Event>,
+    ) -> Judgement {
+        let elements: Vec<Option<Declared>> = pages.items().map(declared).collect();
+        for (item, element) in pages.items().zip(&elements) {
+            if element.is_none() && told.first("no-tool", "", &Digest::of_raw(item).to_string()) {
+                events.push(Event::Dropped {
+                    reason: "an element of the tool list that is no tool".to_owned(),
+                });
+            }
+        }
+        let names = by_name(&elements);
+        let pass = match self.decide(&names, options) {
+            Ok(pass) => pass,
+            Err(error) => {
+                let reason = error.to_string();
+                if told.first("pins-unusable", "", &reason) {
+                    events.push(Event::PinsUnusable { reason });
+                }
+                return without_pins(error, &elements, pages, options.posture);
+            }
+        };
+        self.compared.retain(|name, _| pass.standings.contains_key(name));
+        if pass.is_first_sight && !pass.standings.is_empty() && told.first("first-sight", "", "") {
+            events.push(Event::FirstSight {
+                pinned: pass.pinned,
+                withheld: pass.standings.len() - pass.pinned,
+            });
+        }
+        for (what, digest, event) in pass.events {
+            let name = match &event {
+                Event::Withheld(hold) => hold.tool.as_str(),
+                Event::Accepted { tool, .. } => tool.as_str(),
+                _ => "",
+            };
+            if told.first(what, name, &digest) {
+                events.push(event);
+            }
+        }
+        for tool in pass.gone {
+            if told.first("gone", &tool, "") {
+                events.push(Event::ToolGone { tool });
+            }
+        }
+        let fates = elements
+            .iter()
+            .map(|element| {
+                fate(
+                    element.as_ref(),
+                    &pass.standings,
+                    &pass.without_meta,
+                    options.posture,
+                )
+            })
+            .collect::<Vec<_>>();
+        Judgement {
+            view: view(&elements, &fates, pages),
+            standings: Ok(pass.standings),
+            fates,
+        }
+    }
+
+    /// One pass over the list on the newest record, written.
+    fn decide<'d>(
+        &mut self,
+        names: &BTreeMap<&str, Vec<&'d Declared>>,
+        options: &GateOptions,
+    ) -> Result<Pass<'d>, PinsError> {
+        let at = options.clock.unix_seconds();
+        let record = self.pins.record()?;
+        let compared = &mut self.compared;
+        let mut pass = pass_over(names, &record, compared, options);
+        if pass.steps.is_empty() {
+            return Ok(pass);
+        }
+        self.pins.update(|newest| {
+            if *newest != *record {
+                pass = pass_over(names, newest, compared, options);
+            }
+            for (declared, step) in &pass.steps {
+                let (name, definition) = (declared.name.as_str(), &declared.definition);
+                match step {
+                    Step::Pin(via) => newest.pin(name, definition, *via, at),
+                    Step::Accept => newest.accept(name, definition, at),
+                    Step::Hold(codes) => newest.hold(name, definition, codes, at),
+                }
+            }
+        })?;
+        Ok(pass)
+    }
+}
+
+/// Decides about every name of a list by one record.
+fn pass_over<'d>(
+    names: &BTreeMap<&str, Vec<&'d Declared>>,
+    record: &Record,
+    compared: &mut HashMap<String, Compared>,
+    options: &GateOptions,
+) -> Pass<'d> {
+    let has_pin = record.tools.values().any(|tool| tool.baseline.is_some());
+    let mut pass = Pass {
+        is_first_sight: !has_pin,
+        ..Pass::default()
+    };
+    for (name, same_name) in names {
+        let Some(declared) = same_name.first() else {
+            continue;
+        };
+        let standing = rule(name, same_name, declared, record, compared, options, &mut pass);
+        pass.standings.insert((*name).to_owned(), standing);
+    }
+    let pinned = record.tools.iter().filter(|(_, tool)| tool.baseline.is_some());
+    pass.gone = pinned
+        .filter(|(name, _)| !names.contains_key(name.as_str()))
+        .map(|(name, _)| name.clone())
+        .collect();
+    pass
+}
+
+/// Decides about one tool.
+fn rule<'d>(
+    name: &str,
+    same_name: &[&'d Declared],
+    declared: &'d Declared,
+    record: &Record,
+    compared: &mut HashMap<String, Compared>,
+    options: &GateOptions,
+    pass: &mut Pass<'d>,
+) -> Standing {
+    let definition = &declared.definition;
+    let digest = definition.digest();
+    let meta = definition.meta().map(|meta| meta.digest);
+    let known = record.tools.get(name);
+    let baseline = known.and_then(|tool| tool.baseline.as_ref());
+    let written = digest.to_string();
+    let is_one_tool = same_name.iter().all(|other| {
+        other.definition.digest() == digest && other.definition.meta().map(|meta| meta.digest) == meta
+    });
+
+    let against = if !is_one_tool {
+        Against::Duplicate
+    } else if known.is_some_and(|tool| tool.refused.contains_key(&written)) {
+        Against::Refused
+    } else if let Some(baseline) = baseline {
+        let pinned_meta = baseline.meta_digest.as_deref();
+        let meta = meta.map(|meta| meta.to_string());
+        if baseline.digest == written && pinned_meta == meta.as_deref() && !digest.is_raw() {
+            return Standing::Proceeds;
+        }
+        Against::Baseline(baseline.digest.clone(), baseline.meta_digest.clone())
+    } else if pass.is_first_sight || options.new_tools == NewTools::Tofu {
+        Against::FirstSight
+    } else {
+        Against::NewTool
+    };
+
+    let outcome = match compared.get(name) {
+        Some(last) if (&last.against, last.digest, last.meta) == (&against, digest, meta) => {
+            last.outcome.clone()
+        }
+        _ => {
+            let before = record.baseline(name);
+            compare(name, before.as_ref(), definition, &against, options)
+        }
+    };
+    let standing = match &outcome {
+        Outcome::Held(hold) => {
+            let is_kept = known.is_some_and(|tool| tool.held.contains_key(&written));
+            let waits_for_a_person = matches!(
+                hold.class,
+                HoldClass::Drift | HoldClass::NewTool | HoldClass::FirstSight
+            );
+            if waits_for_a_person && !is_kept {
+                let codes = hold.reasons.iter().map(|reason| reason.code).collect();
+                pass.steps.push((declared, Step::Hold(codes)));
+            }
+            let event = Event::Withheld(Hold::clone(hold));
+            pass.events.push(("withheld", written.clone(), event));
+            Standing::Held(Arc::clone(hold))
+        }
+        Outcome::Proceeds { changes, notes } => {
+            match baseline {
+                None => {
+                    let via = match pass.is_first_sight {
+                        true => Via::FirstSight,
+                        false => Via::NewTool,
+                    };
+                    pass.pinned += 1;
+                    pass.steps.push((declared, Step::Pin(via)));
+                }
+                Some(baseline) => {
+                    let last_seen = known.and_then(|tool| tool.last_seen.as_ref());
+                    let is_known = baseline.digest == written
+                        || last_seen.is_some_and(|last_seen| last_seen.digest == written);
+                    if !is_known {
+                        pass.steps.push((declared, Step::Accept));
+                    }
+                    let moved = meta.map(|meta| meta.to_string());
+                    if baseline.meta_digest != moved {
+                        pass.without_meta.insert(name.to_owned());
+                    }
+                    let event = Event::Accepted {
+                        tool: name.to_owned(),
+                        digest: written.clone(),
+                        changes: changes.clone(),
+                        notes: notes.clone(),
+                    };
+                    let told = format!("{written} {}", moved.unwrap_or_default());
+                    pass.events.push(("accepted", told, event));
+                }
+            }
+            Standing::Proceeds
+        }
+    };
+    // What is pinned at first sight is compared with its pin from now on.
+    if baseline.is_some() || matches!(standing, Standing::Held(_)) {
+        let comparison = Compared {
+            against,
+            digest,
+            meta,
+            outcome,
+        };
+        compared.insert(name.to_owned(), comparison);
+    }
+    standing
+}
+
+/// Compares one tool with what it is to be compared with.
+fn compare(
+    name: &str,
+    before: Option<&Definition>,
+    definition: &Definition,
+    against: &Against,
+    options: &GateOptions,
+) -> Outcome {
+    // Monitor judges as guard does, and only notes.
+    let posture = match options.posture {
+        Posture::Monitor => Posture::Guard,
+        strictness => strictness,
+    };
+    let (mut verdict, changes, introduced): (Verdict, Vec<Change>, Vec<Marker>) = match against {
+        // A new tool is no matter of a person's refusal, nor of two tools of one name.
+        Against::FirstSight | Against::Refused | Against::Duplicate if before.is_none() => {
+            let verdict = posture::first_sight(definition);
+            let found = match verdict.decision {
+                Decision::Proceed => Vec::new(),
+                _ => markers::scan_definition(definition).markers,
+            };
+            (verdict, Vec::new(), found)
+        }
+        _ => {
+            let examination = posture::examine(before, Some(definition));
+            let verdict = examination.verdict(posture);
+            (verdict, examination.changes, examination.introduced)
+        }
+    };
+    let class = match against {
+        _ if definition.digest().is_raw() => HoldClass::Unreadable,
+        Against::Duplicate => HoldClass::Duplicate,
+        Against::Refused => HoldClass::Refused,
+        Against::FirstSight => HoldClass::FirstSight,
+        Against::NewTool => HoldClass::NewTool,
+        Against::Baseline(..) => HoldClass::Drift,
+    };
+    let of_its_own = match class {
+        HoldClass::Duplicate => Some("The server lists more than one tool of this name, and they differ."),
+        HoldClass::Refused => Some("A person refused exactly this definition."),
+        _ => None,
+    };
+    if let Some(sentence) = of_its_own {
+        verdict.reasons.insert(0, reason(class, sentence));
+        if verdict.decision == Decision::Proceed {
+            verdict.decision = Decision::Hold;
+        }
+    }
+    if verdict.decision == Decision::Proceed {
+        return Outcome::Proceeds {
+            changes,
+            notes: verdict.notes,
+        };
+    }
+    Outcome::Held(Arc::new(Hold {
+        server: options.server.clone(),
+        tool: name.to_owned(),
+        class,
+        decision: match options.posture {
+            Posture::Monitor => Decision::Proceed,
+            Posture::Guard | Posture::Strict => verdict.decision,
+        },
+        reasons: verdict.reasons,
+        changes,
+        markers: introduced,
+        approved_digest: before.map(|before| before.digest().to_string()),
+        declared_digest: Some(definition.digest().to_string()),
+        action: options.tell_action.then(|| action::classify(definition)),
+    }))
+}
+
+/// A reason that is a matter of the gate, not of a definition.
+pub(super) fn reason(class: HoldClass, sentence: &str) -> Reason {
+    Reason {
+        code: class.name(),
+        sentence: sentence.to_owned(),
+        pointer: String::new(),
+    }
+}
+
+/// An element of a list as a tool; `None` for one that is no object or has no name.
+fn declared(item: &str) -> Option<Declared> {
+    let Member { name, definition, .. } = Member::read(MemberKind::Tool, item);
+    let name = match name.is_empty() {
+        false => name,
+        // Too deep to be read whole, or truly without a name.
+        true => {
+            let [name] = members(item, ["name"]).ok()?;
+            string(name?)?.into_owned()
+        }
+    };
+    Some(Declared { name, definition })
+}
+
+/// The tools by name, in the order of their names.
+fn by_name(elements: &[Option<Declared>]) -> BTreeMap<&str, Vec<&Declared>> {
+    let mut names: BTreeMap<&str, Vec<&Declared>> = BTreeMap::new();
+    for declared in elements.iter().flatten() {
+        names.entry(&declared.name).or_default().push(declared);
+    }
+    names
+}
+
+fn fate(
+    element: Option<&Declared>,
+    standings: &HashMap<String, Standing>,
+    without_meta: &BTreeSet<String>,
+    posture: Posture,
+) -> Fate {
+    if posture == Posture::Monitor {
+        return Fate::Shown;
+    }
+    let Some(Declared { name, definition }) = element else {
+        return Fate::Cut;
+    };
+    match standings.get(name) {
+        Some(Standing::Proceeds) if without_meta.contains(name) && definition.meta().is_some() => {
+            Fate::WithoutMeta
+        }
+        Some(Standing::Proceeds) => Fate::Shown,
+        Some(Standing::Held(_)) | None => Fate::Cut,
+    }
+}
+
+fn view(elements: &[Option<Declared>], fates: &[Fate], pages: &Pages) -> View {
+    let mut view: View = Vec::new();
+    for ((item, element), fate) in pages.items().zip(elements).zip(fates) {
+        if *fate == Fate::Cut {
+            continue;
+        }
+        view.push(match element {
+            Some(Declared { name, definition }) => {
+                let meta = definition.meta().filter(|_| *fate == Fate::Shown);
+                (name.clone(), definition.digest(), meta.map(|meta| meta.digest))
+            }
+            None => (String::new(), Digest::of_raw(item), None),
+        });
+    }
+    view.sort_unstable();
+    view
+}
+
+/// A list without pins to judge by: nothing of it is shown, but under monitor, where all is; and nothing can be called.
+fn without_pins(
+    error: PinsError,
+    elements: &[Option<Declared>],
+    pages: &Pages,
+    posture: Posture,
+) -> Judgement {
+    let fate = match posture {
+        Posture::Monitor => Fate::Shown,
+        Posture::Guard | Posture::Strict => Fate::Cut,
+    };
+    let fates = vec![fate; elements.len()];
+    Judgement {
+        standings: Err(error),
+        view: view(elements, &fates, pages),
+        fates,
+    }
+}

@@ -1,0 +1,157 @@
+//! The client's requests that wait for an answer, and what each was about.
+//!
+//! Invariant: at most one request is open under one id, and at most as many as the limit says; a cancelled one stays known
+//! for a while, since its answer may be under way.
+
+use std::collections::{HashMap, VecDeque};
+
+use mcpindex_contract::surface::MemberKind;
+
+use crate::gate::Channel;
+use crate::gate::ids::Id;
+
+/// The cancelled requests that an answer may still come to.
+const MAX_CANCELLED: usize = 1_024;
+
+/// One request of the client.
+#[derive(Debug)]
+pub(super) struct Open {
+    /// The exchange it came on.
+    pub(super) channel: Channel,
+    /// The id as the client spells it.
+    pub(super) id: String,
+    /// What its answer is taken for.
+    pub(super) purpose: Purpose,
+}
+
+/// What a request was about, as far as its answer is looked at.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Its answer passes.
+    Plain,
+    /// `initialize` or `server/discover`: the answer carries instructions.
+    Handshake {
+        /// Whether the answer settles the protocol's version.
+        settles_version: bool,
+    },
+    /// `tools/list` from the start, asked at this moment.
+    Tools {
+        /// See [`super::listings::Listings`].
+        moment: u64,
+    },
+    /// A list of prompts, resources or templates.
+    Context(MemberKind),
+    /// A call; the tool's name where its result is looked at.
+    Call {
+        /// The tool.
+        tool: Option<String>,
+    },
+    /// A call that was not sent on yet.
+    WaitingCall,
+}
+
+/// Why a request can't be opened.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// One with this id is open.
+    SameId,
+    /// As many are open as may be.
+    TooMany,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct OpenRequests {
+    open: HashMap<Id, Open>,
+    /// The cancelled among them, the oldest first.
+    cancelled: VecDeque<Id>,
+    /// Those for the list of tools that are not cancelled, and the moment each was asked at.
+    lists: HashMap<Id, u64>,
+    limit: usize,
+}
+
+impl OpenRequests {
+    pub(super) fn new(limit: usize) -> OpenRequests {
+        OpenRequests {
+            open: HashMap::new(),
+            cancelled: VecDeque::new(),
+            lists: HashMap::new(),
+            limit,
+        }
+    }
+
+    pub(super) fn begin(&mut self, id: Id, open: Open) -> Result<(), Refused> {
+        if self.open.contains_key(&id) {
+            return Err(Refused::SameId);
+        }
+        if self.count() >= self.limit {
+            return Err(Refused::TooMany);
+        }
+        if let Purpose::Tools { moment } = open.purpose {
+            self.lists.insert(id.clone(), moment);
+        }
+        self.open.insert(id, open);
+        Ok(())
+    }
+
+    /// Those that an answer is still wanted to.
+    pub(super) fn count(&self) -> usize {
+        self.open.len() - self.cancelled.len()
+    }
+
+    pub(super) fn is_open(&self, id: &Id) -> bool {
+        self.open.contains_key(id)
+    }
+
+    /// Ends the request that this answers. A call that never went out has no answer.
+    pub(super) fn answered(&mut self, id: &Id) -> Option<Open> {
+        match self.open.get(id)?.purpose {
+            Purpose::WaitingCall => None,
+            _ => self.end(id),
+        }
+    }
+
+    /// Ends a request that the gate answers itself.
+    pub(super) fn end(&mut self, id: &Id) -> Option<Open> {
+        let ended = self.open.remove(id)?;
+        self.lists.remove(id);
+        self.cancelled.retain(|cancelled| cancelled != id);
+        Some(ended)
+    }
+
+    /// The client wants no answer any more: the request, unless nothing of this id is open.
+    pub(super) fn cancelled(&mut self, id: &Id) -> Option<&Open> {
+        if !self.open.contains_key(id) {
+            return None;
+        }
+        self.lists.remove(id);
+        if !self.cancelled.contains(id) {
+            self.cancelled.push_back(id.clone());
+        }
+        if self.cancelled.len() > MAX_CANCELLED
+            && let Some(oldest) = self.cancelled.pop_front()
+        {
+            self.open.remove(&oldest);
+        }
+        self.open.get(id)
+    }
+
+    /// Whether a request for the list of tools is open that was asked at this moment or later, and not cancelled.
+    pub(super) fn lists_since(&self, moment: u64) -> bool {
+        self.lists.values().any(|asked| *asked >= moment)
+    }
+
+    /// Ends every request that was sent on over this exchange.
+    pub(super) fn close(&mut self, channel: Channel) -> Vec<Open> {
+        let is_over = |open: &Open| open.channel == channel && open.purpose != Purpose::WaitingCall;
+        let mut closed: Vec<Id> = Vec::new();
+        for (id, open) in &self.open {
+            if is_over(open) {
+                closed.push(id.clone());
+            }
+        }
+        let mut ended: Vec<Open> = closed.iter().filter_map(|id| self.end(id)).collect();
+        ended.sort_by(|one, other| one.id.cmp(&other.id));
+        ended
+    }
+}

@@ -1,0 +1,10 @@
+//! The gate's state machine: scripted exchanges, and what goes where.
+
+mod calls;
+mod context;
+mod drift;
+mod envelopes;
+mod listings;
+mod models;
+mod own;
+mod session;
