@@ -167,7 +167,8 @@ fn read(path: &Path) -> Result<BTreeMap<String, FileRecord>, RecordError> {
         path: path.to_owned(),
         source,
     };
-    let Some(file) = read_own_file(path, MAX_RECORD_BYTES).map_err(failed)? else {
+    let read = read_own_file(path, MAX_RECORD_BYTES);
+    let Some(file) = read.map_err(|error| failed(std::io::Error::other(error)))? else {
         return Ok(BTreeMap::new());
     };
     let text = file.bytes;

@@ -52,10 +52,7 @@ pub(super) fn print_overview(server: &str, release: &Release, output: &mut Outpu
         shown += 1;
         if shown <= MAX_ROWS {
             let (number, names, summary) = (index + 1, names(row), summary(row));
-            output.line(
-                Style::Plain,
-                &format!("    {number:>3}  {names:NAME$}  {summary}"),
-            );
+            output.line(Style::Plain, &format!("    {number:>3}  {names:NAME$}  {summary}"));
         } else if release.rows.get(index + 1).map(|next| next.section) != section {
             output.line(Style::Faint, &format!("         … and {} more", count(shown - MAX_ROWS, "row", "rows")));
         }
@@ -91,11 +88,7 @@ fn names_within(row: &Row, limit: usize) -> String {
 fn summary(row: &Row) -> String {
     let step = &row.first().step;
     if let (Section::New, Some(examination)) = (row.section, &step.examination) {
-        return format!(
-            "{}, blast radius {}",
-            examination.action.effective,
-            blast(&examination.action)
-        );
+        return format!("{}, blast radius {}", examination.action.effective, blast(&examination.action));
     }
     let mut codes: Vec<&str> = Vec::new();
     for reason in &step.reasons {
@@ -145,12 +138,7 @@ fn print_origin(row: &Row, layout: Layout, output: &mut Output) {
     let first = row.first();
     if let [_, _, ..] = row.items.as_slice() {
         let names: Vec<&str> = row.items.iter().map(|item| item.what.name()).collect();
-        let mut text = names
-            .iter()
-            .take(MAX_NAMES)
-            .copied()
-            .collect::<Vec<_>>()
-            .join(", ");
+        let mut text = names.iter().take(MAX_NAMES).copied().collect::<Vec<_>>().join(", ");
         if names.len() > MAX_NAMES {
             text.push_str(&format!(" and {} more (d shows them)", names.len() - MAX_NAMES));
         }
@@ -191,10 +179,7 @@ fn print_classes(step: &Step, layout: Layout, output: &mut Output) {
     let Some(now) = &step.examination else {
         return;
     };
-    let (said, was) = (
-        action_words(&now.action),
-        step.before.as_ref().map(|before| action_words(&before.action)),
-    );
+    let (said, was) = (action_words(&now.action), step.before.as_ref().map(|before| action_words(&before.action)));
     let line = match was {
         Some(was) if was != said => format!("a call of it: {said} (was: {was})"),
         _ => format!("a call of it: {said}"),
@@ -210,28 +195,16 @@ fn print_classes(step: &Step, layout: Layout, output: &mut Output) {
         None => Vec::new(),
     };
     if !able.is_empty() {
-        print_lines(
-            &layout.prose(
-                Style::Plain,
-                2,
-                &format!("by its declaration it {}", able.join(", ")),
-            ),
-            output,
-        );
+        print_lines(&layout.prose(Style::Plain, 2, &format!("by its declaration it {}", able.join(", "))), output);
     }
     if !gained.is_empty() {
-        print_lines(
-            &layout.prose(Style::Alarm, 2, &format!("new: it {}", gained.join(", "))),
-            output,
-        );
+        print_lines(&layout.prose(Style::Alarm, 2, &format!("new: it {}", gained.join(", "))), output);
     }
 }
 
 fn classes(examination: &Examination) -> Vec<&'static str> {
     let classes = &examination.capabilities.classes;
-    let known = classes
-        .iter()
-        .filter(|capability| capability.class != Class::Unknown);
+    let known = classes.iter().filter(|capability| capability.class != Class::Unknown);
     known.map(|capability| capability.class.phrase()).collect()
 }
 
@@ -251,13 +224,11 @@ fn action_words(action: &Action) -> String {
 /// The reasons that are no change below.
 fn print_reasons(step: &Step, layout: Layout, output: &mut Output) {
     let is_told = |code: &str, pointer: &str| {
-        matches!(
-            code,
-            "new-tool" | "marker-introduced" | "asks-for-context" | "first-sight-marker" | "no-digest"
-        ) || step
-            .changes
-            .iter()
-            .any(|change| change.kind.name() == code && change.pointer == pointer)
+        matches!(code, "new-tool" | "marker-introduced" | "asks-for-context" | "first-sight-marker" | "no-digest")
+            || step
+                .changes
+                .iter()
+                .any(|change| change.kind.name() == code && change.pointer == pointer)
     };
     for reason in &step.reasons {
         if !is_told(reason.code, &reason.pointer) {
@@ -397,10 +368,7 @@ pub(super) fn print_details(row: &Row, layout: Layout, output: &mut Output) {
         }
         let codes = item.held.codes.join(", ");
         if !codes.is_empty() {
-            print_lines(
-                &layout.prose(Style::Faint, 4, &format!("held for  {codes}")),
-                output,
-            );
+            print_lines(&layout.prose(Style::Faint, 4, &format!("held for  {codes}")), output);
         }
         print_evidence(&item.step, layout, output);
         print_markers(&item.step.markers, usize::MAX, layout, output);
@@ -424,17 +392,8 @@ fn print_evidence(step: &Step, layout: Layout, output: &mut Output) {
         if capability.class == Class::Unknown {
             continue;
         }
-        let details: Vec<&str> = capability
-            .evidence
-            .iter()
-            .map(|one| one.detail.as_str())
-            .collect();
-        let line = format!(
-            "it {} ({}): {}",
-            capability.class.phrase(),
-            capability.confidence,
-            details.join("; ")
-        );
+        let details: Vec<&str> = capability.evidence.iter().map(|one| one.detail.as_str()).collect();
+        let line = format!("it {} ({}): {}", capability.class.phrase(), capability.confidence, details.join("; "));
         print_lines(&layout.prose(Style::Faint, 4, &line), output);
     }
     let warnings = examination.capabilities.warnings.iter();
