@@ -39,21 +39,48 @@ impl Answer {
 /// The codes of reasons, which stay what they are; each with what it means.
 pub const CODES: &[(&str, &str)] = &[
     ("approved", "A person approved exactly this definition."),
-    ("pinned-first-sight", "Pinned when the server was first seen; no person has approved it."),
-    ("pinned-new-tool", "Pinned as a new tool without review (`--new-tools tofu`)."),
-    ("pinned-imported", "Taken over from the pins of the published client."),
-    ("tools-pinned", "Every tool that was seen of the server is pinned, and none is held."),
-    ("accepted-since", "The server declared it differently since, and the gate judged the difference benign."),
+    (
+        "pinned-first-sight",
+        "Pinned when the server was first seen; no person has approved it.",
+    ),
+    (
+        "pinned-new-tool",
+        "Pinned as a new tool without review (`--new-tools tofu`).",
+    ),
+    (
+        "pinned-imported",
+        "Taken over from the pins of the published client.",
+    ),
+    (
+        "tools-pinned",
+        "Every tool that was seen of the server is pinned, and none is held.",
+    ),
+    (
+        "accepted-since",
+        "The server declared it differently since, and the gate judged the difference benign.",
+    ),
     ("held", "The server declared what nobody has approved yet."),
     ("refused", "A person refused what the server declared."),
-    ("instructions-held", "The server's instructions to the model changed, and nobody has approved them yet."),
+    (
+        "instructions-held",
+        "The server's instructions to the model changed, and nobody has approved them yet.",
+    ),
     ("never-seen", "No gate of this machine has seen the server."),
-    ("no-tool-seen", "A gate has seen the server, and no tool of it yet."),
+    (
+        "no-tool-seen",
+        "A gate has seen the server, and no tool of it yet.",
+    ),
     ("no-such-server", "No server goes by this name here."),
     ("no-such-tool", "The server never listed a tool of this name."),
-    ("pins-gone", "The server was pinned before, and its pins are gone."),
+    (
+        "pins-gone",
+        "The server was pinned before, and its pins are gone.",
+    ),
     ("pins-unreadable", "The pins can't be read."),
-    ("pins-altered", "The pins were altered by something else than mcpindex."),
+    (
+        "pins-altered",
+        "The pins were altered by something else than mcpindex.",
+    ),
     ("pins-newer", "The pins were written by a newer mcpindex."),
     ("pins-not-saved", "The pins can't be saved at the moment."),
     ("pins-busy", "Another process is at the pins."),
@@ -146,7 +173,11 @@ fn of_tool(record: &Record, pin: &ToolPin) -> Verdict {
         }
         // Refused, and nothing else was ever there.
         (0, None) => Verdict::of(Answer::NeedsPerson, "refused", sentence_of("refused")),
-        (_, baseline) => Verdict::of(Answer::NeedsPerson, "held", held_sentence(pin, baseline.is_some())),
+        (_, baseline) => Verdict::of(
+            Answer::NeedsPerson,
+            "held",
+            held_sentence(pin, baseline.is_some()),
+        ),
     };
     match instructions_wait(record) {
         true => verdict.and("instructions-held", sentence_of("instructions-held")),
@@ -181,7 +212,15 @@ fn of_server(record: &Record) -> Verdict {
     let mut reasons: Vec<Reason> = Vec::new();
     let mut add = |code, sentence| reasons.push(Reason { code, sentence });
     if !held.is_empty() {
-        add("held", format!("{} of {} tools held: {}.", held.len(), record.tools.len(), some(&held)));
+        add(
+            "held",
+            format!(
+                "{} of {} tools held: {}.",
+                held.len(),
+                record.tools.len(),
+                some(&held)
+            ),
+        );
     }
     if instructions_wait(record) {
         add("instructions-held", sentence_of("instructions-held"));
@@ -193,14 +232,23 @@ fn of_server(record: &Record) -> Verdict {
         };
     }
     let ready = match pinned {
-        0 => return Verdict::of(Answer::NeedsPerson, "refused", format!("Refused: {}.", some(&refused))),
+        0 => {
+            return Verdict::of(
+                Answer::NeedsPerson,
+                "refused",
+                format!("Refused: {}.", some(&refused)),
+            );
+        }
         1 => "The one tool that was seen of it is pinned, and not held.".to_owned(),
         many => format!("{many} tools are pinned, and none is held."),
     };
     let verdict = Verdict::of(Answer::Ready, "tools-pinned", ready);
     match refused.is_empty() {
         true => verdict,
-        false => verdict.and("refused", format!("Refused by a person, and left out: {}.", some(&refused))),
+        false => verdict.and(
+            "refused",
+            format!("Refused by a person, and left out: {}.", some(&refused)),
+        ),
     }
 }
 

@@ -30,7 +30,11 @@ impl ServerArguments {
 }
 
 /// The server of this name, seen with these credentials where they are given.
-pub(super) fn named(text: &str, context_text: Option<&str>, state: &StateDirectory) -> Result<ServerKey, String> {
+pub(super) fn named(
+    text: &str,
+    context_text: Option<&str>,
+    state: &StateDirectory,
+) -> Result<ServerKey, String> {
     let context = context_text.map(context).transpose()?;
     resolve_in(text, context.as_ref(), &known(state), entries)
 }

@@ -52,9 +52,15 @@ pub(super) fn print_overview(server: &str, release: &Release, output: &mut Outpu
         shown += 1;
         if shown <= MAX_ROWS {
             let (number, names, summary) = (index + 1, names(row), summary(row));
-            output.line(Style::Plain, &format!("    {number:>3}  {names:NAME$}  {summary}"));
+            output.line(
+                Style::Plain,
+                &format!("    {number:>3}  {names:NAME$}  {summary}"),
+            );
         } else if release.rows.get(index + 1).map(|next| next.section) != section {
-            output.line(Style::Faint, &format!("         … and {} more", count(shown - MAX_ROWS, "row", "rows")));
+            output.line(
+                Style::Faint,
+                &format!("         … and {} more", count(shown - MAX_ROWS, "row", "rows")),
+            );
         }
     }
     output.line(Style::Plain, "");
@@ -88,7 +94,11 @@ fn names_within(row: &Row, limit: usize) -> String {
 fn summary(row: &Row) -> String {
     let step = &row.first().step;
     if let (Section::New, Some(examination)) = (row.section, &step.examination) {
-        return format!("{}, blast radius {}", examination.action.effective, blast(&examination.action));
+        return format!(
+            "{}, blast radius {}",
+            examination.action.effective,
+            blast(&examination.action)
+        );
     }
     let mut codes: Vec<&str> = Vec::new();
     for reason in &step.reasons {
@@ -138,11 +148,19 @@ fn print_origin(row: &Row, layout: Layout, output: &mut Output) {
     let first = row.first();
     if let [_, _, ..] = row.items.as_slice() {
         let names: Vec<&str> = row.items.iter().map(|item| item.what.name()).collect();
-        let mut text = names.iter().take(MAX_NAMES).copied().collect::<Vec<_>>().join(", ");
+        let mut text = names
+            .iter()
+            .take(MAX_NAMES)
+            .copied()
+            .collect::<Vec<_>>()
+            .join(", ");
         if names.len() > MAX_NAMES {
             text.push_str(&format!(" and {} more (d shows them)", names.len() - MAX_NAMES));
         }
-        let lead = format!("the same change in {}; shown is the first:", count(names.len(), "tool", "tools"));
+        let lead = format!(
+            "the same change in {}; shown is the first:",
+            count(names.len(), "tool", "tools")
+        );
         print_lines(&layout.prose(Style::Plain, 2, &lead), output);
         print_lines(&layout.prose(Style::Plain, 4, &text), output);
     }
@@ -179,7 +197,10 @@ fn print_classes(step: &Step, layout: Layout, output: &mut Output) {
     let Some(now) = &step.examination else {
         return;
     };
-    let (said, was) = (action_words(&now.action), step.before.as_ref().map(|before| action_words(&before.action)));
+    let (said, was) = (
+        action_words(&now.action),
+        step.before.as_ref().map(|before| action_words(&before.action)),
+    );
     let line = match was {
         Some(was) if was != said => format!("a call of it: {said} (was: {was})"),
         _ => format!("a call of it: {said}"),
@@ -195,16 +216,28 @@ fn print_classes(step: &Step, layout: Layout, output: &mut Output) {
         None => Vec::new(),
     };
     if !able.is_empty() {
-        print_lines(&layout.prose(Style::Plain, 2, &format!("by its declaration it {}", able.join(", "))), output);
+        print_lines(
+            &layout.prose(
+                Style::Plain,
+                2,
+                &format!("by its declaration it {}", able.join(", ")),
+            ),
+            output,
+        );
     }
     if !gained.is_empty() {
-        print_lines(&layout.prose(Style::Alarm, 2, &format!("new: it {}", gained.join(", "))), output);
+        print_lines(
+            &layout.prose(Style::Alarm, 2, &format!("new: it {}", gained.join(", "))),
+            output,
+        );
     }
 }
 
 fn classes(examination: &Examination) -> Vec<&'static str> {
     let classes = &examination.capabilities.classes;
-    let known = classes.iter().filter(|capability| capability.class != Class::Unknown);
+    let known = classes
+        .iter()
+        .filter(|capability| capability.class != Class::Unknown);
     known.map(|capability| capability.class.phrase()).collect()
 }
 
@@ -224,15 +257,24 @@ fn action_words(action: &Action) -> String {
 /// The reasons that are no change below.
 fn print_reasons(step: &Step, layout: Layout, output: &mut Output) {
     let is_told = |code: &str, pointer: &str| {
-        matches!(code, "new-tool" | "marker-introduced" | "asks-for-context" | "first-sight-marker" | "no-digest")
-            || step
-                .changes
-                .iter()
-                .any(|change| change.kind.name() == code && change.pointer == pointer)
+        matches!(
+            code,
+            "new-tool" | "marker-introduced" | "asks-for-context" | "first-sight-marker" | "no-digest"
+        ) || step
+            .changes
+            .iter()
+            .any(|change| change.kind.name() == code && change.pointer == pointer)
     };
     for reason in &step.reasons {
         if !is_told(reason.code, &reason.pointer) {
-            print_finding(Style::Alarm, &reason.sentence, reason.code, &reason.pointer, layout, output);
+            print_finding(
+                Style::Alarm,
+                &reason.sentence,
+                reason.code,
+                &reason.pointer,
+                layout,
+                output,
+            );
         }
     }
 }
@@ -256,7 +298,14 @@ fn print_markers(markers: &[Marker], limit: usize, layout: Layout, output: &mut 
             many => format!(" ({many} times)"),
         };
         let code = format!("marker {}{more}", marker.class.name());
-        print_finding(Style::Alarm, marker.class.sentence(), &code, &marker.pointer, layout, output);
+        print_finding(
+            Style::Alarm,
+            marker.class.sentence(),
+            &code,
+            &marker.pointer,
+            layout,
+            output,
+        );
         let shown = match limit {
             usize::MAX => finding.as_slice(),
             _ => &finding[..1],
@@ -272,7 +321,14 @@ fn print_markers(markers: &[Marker], limit: usize, layout: Layout, output: &mut 
 }
 
 /// A sentence of ours with its code and place: on one line where there is room.
-fn print_finding(style: Style, sentence: &str, code: &str, pointer: &str, layout: Layout, output: &mut Output) {
+fn print_finding(
+    style: Style,
+    sentence: &str,
+    code: &str,
+    pointer: &str,
+    layout: Layout,
+    output: &mut Output,
+) {
     let place = format!("{code}  {}", visible_within(pointer, VALUE));
     let place = place.trim_end();
     output.line(Style::Plain, "");
@@ -303,9 +359,20 @@ fn print_change(change: &Change, step: &Step, layout: Layout, output: &mut Outpu
         .any(|reason| reason.code == change.kind.name() && reason.pointer == change.pointer);
     let (style, sentence, layout) = match is_held {
         true => (Style::Strong, change.kind.sentence().to_owned(), layout),
-        false => (Style::Plain, format!("Noted only: {}", change.kind.sentence()), layout.brief()),
+        false => (
+            Style::Plain,
+            format!("Noted only: {}", change.kind.sentence()),
+            layout.brief(),
+        ),
     };
-    print_finding(style, &sentence, change.kind.name(), &change.pointer, layout, output);
+    print_finding(
+        style,
+        &sentence,
+        change.kind.name(),
+        &change.pointer,
+        layout,
+        output,
+    );
     let (before, after) = values(change);
     print_lines(&layout.difference(&before, &after), output);
     if let Some(witness) = &change.witness {
@@ -317,7 +384,10 @@ fn print_change(change: &Change, step: &Step, layout: Layout, output: &mut Outpu
         print_lines(&layout.text(&visible_within(witness, VALUE)), output);
     }
     if let Some(rule) = &change.rule {
-        print_lines(&layout.prose(Style::Faint, 2, &format!("by the rule {rule}")), output);
+        print_lines(
+            &layout.prose(Style::Faint, 2, &format!("by the rule {rule}")),
+            output,
+        );
     }
 }
 
@@ -361,14 +431,20 @@ pub(super) fn print_details(row: &Row, layout: Layout, output: &mut Output) {
     let layout = layout.whole();
     for item in &row.items {
         output.line(Style::Plain, "");
-        output.line(Style::Strong, &format!("  {}", visible_within(item.what.name(), VALUE)));
+        output.line(
+            Style::Strong,
+            &format!("  {}", visible_within(item.what.name(), VALUE)),
+        );
         output.line(Style::Plain, &format!("    declared  {}", item.digest));
         if let Some(baseline) = &item.baseline {
             output.line(Style::Plain, &format!("    pinned    {}", baseline.digest));
         }
         let codes = item.held.codes.join(", ");
         if !codes.is_empty() {
-            print_lines(&layout.prose(Style::Faint, 4, &format!("held for  {codes}")), output);
+            print_lines(
+                &layout.prose(Style::Faint, 4, &format!("held for  {codes}")),
+                output,
+            );
         }
         print_evidence(&item.step, layout, output);
         print_markers(&item.step.markers, usize::MAX, layout, output);
@@ -392,8 +468,17 @@ fn print_evidence(step: &Step, layout: Layout, output: &mut Output) {
         if capability.class == Class::Unknown {
             continue;
         }
-        let details: Vec<&str> = capability.evidence.iter().map(|one| one.detail.as_str()).collect();
-        let line = format!("it {} ({}): {}", capability.class.phrase(), capability.confidence, details.join("; "));
+        let details: Vec<&str> = capability
+            .evidence
+            .iter()
+            .map(|one| one.detail.as_str())
+            .collect();
+        let line = format!(
+            "it {} ({}): {}",
+            capability.class.phrase(),
+            capability.confidence,
+            details.join("; ")
+        );
         print_lines(&layout.prose(Style::Faint, 4, &line), output);
     }
     let warnings = examination.capabilities.warnings.iter();

@@ -12,9 +12,9 @@ use mcpindex::pins::{Pins, PinsError, Record, ServerKey};
 
 use super::super::exit::Exit;
 use super::super::output::{Output, Style};
+use super::super::pins::{count, name_of};
 use super::columns::Layout;
 use super::release::{Item, Release, Row, Steps, What};
-use super::super::pins::{count, name_of};
 use super::screen::{names, print_details, print_lines, print_overview, print_row};
 
 /// One review, over one server or many.
@@ -163,7 +163,11 @@ impl<'a, R: BufRead> Session<'a, R> {
             };
             let (name, position) = {
                 let server = &mut self.servers[index];
-                let position = format!("{} of {}", server.answered + 1, server.answered + release.rows.len());
+                let position = format!(
+                    "{} of {}",
+                    server.answered + 1,
+                    server.answered + release.rows.len()
+                );
                 if std::mem::take(&mut server.is_news) {
                     print_overview(&server.name, &release, self.output);
                 }
@@ -245,7 +249,10 @@ impl<'a, R: BufRead> Session<'a, R> {
         }
         let (can, can_not): (Vec<&Row>, Vec<&Row>) = rest.iter().partition(|row| row.is_approvable());
         if can.is_empty() || !row.is_approvable() {
-            self.output.line(Style::Plain, "there are no more of this kind that can be approved");
+            self.output.line(
+                Style::Plain,
+                "there are no more of this kind that can be approved",
+            );
             return None;
         }
         let name = self.servers[index].name.clone();
@@ -256,7 +263,10 @@ impl<'a, R: BufRead> Session<'a, R> {
         }
         self.output.line(Style::Plain, "");
         if !can_not.is_empty() {
-            let line = format!("{} can't be approved and will be left", count(can_not.len(), "row", "rows"));
+            let line = format!(
+                "{} can't be approved and will be left",
+                count(can_not.len(), "row", "rows")
+            );
             self.output.line(Style::Plain, &line);
         }
         let all: Vec<Row> = std::iter::once(row).chain(can).cloned().collect();
@@ -313,7 +323,8 @@ impl<'a, R: BufRead> Session<'a, R> {
                 1 => format!(", {}", short_digest(&row.first().digest)),
                 _ => String::new(),
             };
-            self.output.line(Style::Strong, &format!("{verb} {}{digests}", names(row)));
+            self.output
+                .line(Style::Strong, &format!("{verb} {}{digests}", names(row)));
         }
         self.output.line(Style::Plain, "");
         self.answers.push(Answered::Decided {
@@ -344,7 +355,8 @@ impl<'a, R: BufRead> Session<'a, R> {
     /// Takes the last answer back, and goes where it was given.
     fn undo(&mut self) -> Option<Next> {
         let Some(last) = self.answers.pop() else {
-            self.output.line(Style::Plain, "nothing was answered in this run yet");
+            self.output
+                .line(Style::Plain, "nothing was answered in this run yet");
             return None;
         };
         let index = last.server();
@@ -358,7 +370,9 @@ impl<'a, R: BufRead> Session<'a, R> {
             }
             Answered::Decided { was, left, rows, .. } => {
                 let mut is_taken_back = false;
-                let updated = server.pins.update(|record| is_taken_back = record.take_back(left, was));
+                let updated = server
+                    .pins
+                    .update(|record| is_taken_back = record.take_back(left, was));
                 if let Err(error) = updated {
                     self.output.error(&error.to_string());
                     self.output.line(Style::Alarm, "nothing was taken back");
@@ -399,10 +413,19 @@ impl<'a, R: BufRead> Session<'a, R> {
             many => format!("these {many} definitions"),
         };
         let mut lines = vec![
-            ("a", format!("approve {several}: exactly what is shown becomes what the tool is held to")),
-            ("r", format!("refuse {several}: the gate goes on holding it and asks no more")),
+            (
+                "a",
+                format!("approve {several}: exactly what is shown becomes what the tool is held to"),
+            ),
+            (
+                "r",
+                format!("refuse {several}: the gate goes on holding it and asks no more"),
+            ),
             ("s", "skip: it waits for the next review".to_owned()),
-            ("d", "details: everything there is about it, nothing shortened".to_owned()),
+            (
+                "d",
+                "details: everything there is about it, nothing shortened".to_owned(),
+            ),
             ("u", "undo: take the last answer of this review back".to_owned()),
             ("q", "quit: what was answered stays, the rest waits".to_owned()),
         ];
@@ -422,7 +445,9 @@ impl<'a, R: BufRead> Session<'a, R> {
         let (mut approved, mut refused) = (0, 0);
         for answer in &self.answers {
             if let Answered::Decided {
-                is_approval, definitions, ..
+                is_approval,
+                definitions,
+                ..
             } = answer
             {
                 match is_approval {
@@ -440,7 +465,10 @@ impl<'a, R: BufRead> Session<'a, R> {
         }
         let line = match (approved + refused, waiting) {
             (0, 0) => "nothing waits for a person".to_owned(),
-            (0, waiting) => format!("nothing was decided; {} still held", count(waiting, "definition", "definitions")),
+            (0, waiting) => format!(
+                "nothing was decided; {} still held",
+                count(waiting, "definition", "definitions")
+            ),
             (_, 0) => format!("{approved} approved, {refused} refused; nothing waits any more"),
             (_, waiting) => format!(
                 "{approved} approved, {refused} refused; {} still held",
@@ -459,7 +487,11 @@ impl<'a, R: BufRead> Session<'a, R> {
 
 /// The other rows of the same section, which one answer may cover.
 fn rest_of_section(release: &Release, row: &Row) -> Vec<Row> {
-    let same = release.rows.iter().skip(1).filter(|other| other.section == row.section);
+    let same = release
+        .rows
+        .iter()
+        .skip(1)
+        .filter(|other| other.section == row.section);
     same.cloned().collect()
 }
 
@@ -475,7 +507,12 @@ fn question(row: &Row, rest: usize) -> String {
     };
     // The row's heading may have scrolled away.
     let name = match row.items.as_slice() {
-        [Item { what: What::Tool(tool), .. }] => named(tool),
+        [
+            Item {
+                what: What::Tool(tool),
+                ..
+            },
+        ] => named(tool),
         _ => names(row),
     };
     format!("{name}: {approve}r refuse  s skip  {more}d details  u undo  q quit  ? help >")
@@ -483,7 +520,10 @@ fn question(row: &Row, rest: usize) -> String {
 
 /// Whether the record still has what was shown, compared with the same baseline, and nobody decided on it meanwhile.
 fn is_as_shown(item: &Item, record: &Record) -> bool {
-    let shown = item.baseline.as_ref().map(|baseline| (&baseline.digest, &baseline.text));
+    let shown = item
+        .baseline
+        .as_ref()
+        .map(|baseline| (&baseline.digest, &baseline.text));
     match &item.what {
         What::Tool(name) => record.tools.get(name).is_some_and(|pin| {
             let baseline = pin.baseline.as_ref().map(|pin| (&pin.digest, &pin.definition));
