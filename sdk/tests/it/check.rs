@@ -157,7 +157,7 @@ fn what_was_refused_and_never_anything_else_needs_a_person() {
 fn what_was_never_seen_is_unknown_and_what_is_not_there_is_said_so() {
     let machine = machine(|record| pin(record, "search", Via::FirstSight));
     machine.update("npm:silent", |record| {
-        record.pin_instructions(None, None, Via::FirstSight, MARCH)
+        record.pin_instructions(None, None, Via::FirstSight, MARCH);
     });
     assert_snapshot!(check(&machine, &["npm:other"]), @r#"
     exit 10
