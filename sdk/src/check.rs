@@ -173,7 +173,11 @@ fn of_tool(record: &Record, pin: &ToolPin) -> Verdict {
         }
         // Refused, and nothing else was ever there.
         (0, None) => Verdict::of(Answer::NeedsPerson, "refused", sentence_of("refused")),
-        (_, baseline) => Verdict::of(Answer::NeedsPerson, "held", held_sentence(pin, baseline.is_some())),
+        (_, baseline) => Verdict::of(
+            Answer::NeedsPerson,
+            "held",
+            held_sentence(pin, baseline.is_some()),
+        ),
     };
     match instructions_wait(record) {
         true => verdict.and("instructions-held", sentence_of("instructions-held")),

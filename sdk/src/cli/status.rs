@@ -184,10 +184,15 @@ fn server_part(entry: &Entry, pins: &[PinsPart]) -> ServerPart {
     let (gated_by, posture) = match &entry.wiring {
         Wiring::Direct => ("none", None),
         // Guard is what a gate does that is told nothing else.
-        Wiring::Gate { posture } => ("gate", Some(posture.clone().unwrap_or_else(|| "guard".to_owned()))),
+        Wiring::Gate { posture } => (
+            "gate",
+            Some(posture.clone().unwrap_or_else(|| "guard".to_owned())),
+        ),
         Wiring::Published => ("published", None),
     };
-    let of_this = pins.iter().filter(|pins| Some(&pins.identity) == entry.identity.as_ref());
+    let of_this = pins
+        .iter()
+        .filter(|pins| Some(&pins.identity) == entry.identity.as_ref());
     ServerPart {
         name: entry.name.clone(),
         line: entry.line,
@@ -212,17 +217,29 @@ impl Status {
     fn is_whole(&self, pins: &[PinsPart]) -> bool {
         self.strays.is_empty()
             && pins.iter().all(|pins| pins.problem.is_none())
-            && self.configurations.iter().all(|configuration| configuration.problem.is_none())
+            && self
+                .configurations
+                .iter()
+                .all(|configuration| configuration.problem.is_none())
     }
 
     /// What to do first, in one line.
     fn next_step(&self, pins: &[PinsPart]) -> String {
-        let servers = || self.configurations.iter().flat_map(|configuration| &configuration.servers);
+        let servers = || {
+            self.configurations
+                .iter()
+                .flat_map(|configuration| &configuration.servers)
+        };
         let broken = pins.iter().filter(|pins| pins.problem.is_some()).count() + self.strays.len();
         let waiting: usize = pins.iter().filter_map(|pins| pins.waiting).sum();
-        let bare = servers().filter(|server| server.gated_by == "none" && !server.disabled).count();
+        let bare = servers()
+            .filter(|server| server.gated_by == "none" && !server.disabled)
+            .count();
         let published = servers().filter(|server| server.gated_by == "published").count();
-        let unreadable = self.configurations.iter().filter(|configuration| configuration.problem.is_some());
+        let unreadable = self
+            .configurations
+            .iter()
+            .filter(|configuration| configuration.problem.is_some());
         if broken > 0 {
             "mend the pins named above: until then every call of these servers is held".to_owned()
         } else if waiting > 0 {
@@ -238,7 +255,8 @@ impl Status {
         } else if unreadable.count() > 0 {
             "mend the configuration named above; nothing is known of its servers".to_owned()
         } else if servers().next().is_none() && pins.is_empty() {
-            "no host's configuration names a server here: `mcpindex gate -- COMMAND` gates one by hand".to_owned()
+            "no host's configuration names a server here: `mcpindex gate -- COMMAND` gates one by hand"
+                .to_owned()
         } else if published > 0 && published == servers().count() {
             "nothing here; the published client gates these servers".to_owned()
         } else {
@@ -276,7 +294,10 @@ impl Status {
             );
         }
         for problem in &self.published_problems {
-            output.line(Style::Faint, &format!("the published client's pins, skipped: {problem}"));
+            output.line(
+                Style::Faint,
+                &format!("the published client's pins, skipped: {problem}"),
+            );
         }
         for notice in &self.notices {
             output.error(&format!("note: {notice}"));
@@ -294,7 +315,11 @@ impl ConfigurationPart {
         } else if self.servers.is_empty() {
             output.line(Style::Faint, "  names no server");
         }
-        let width = self.servers.iter().map(|server| server.name.chars().count()).max();
+        let width = self
+            .servers
+            .iter()
+            .map(|server| server.name.chars().count())
+            .max();
         for server in &self.servers {
             server.print(width.unwrap_or(0).min(24), output);
         }
@@ -308,19 +333,29 @@ impl ServerPart {
             ("published", _) => "gated by the published client".to_owned(),
             _ => "not gated".to_owned(),
         };
-        let disabled = if self.disabled { ", switched off in the host" } else { "" };
+        let disabled = if self.disabled {
+            ", switched off in the host"
+        } else {
+            ""
+        };
         let what = self.identity.as_ref().unwrap_or(&self.launch);
         let style = match self.gated_by == "none" && !self.disabled {
             true => Style::Alarm,
             false => Style::Plain,
         };
-        output.line(style, &format!("  {:width$}  {gated}{disabled}  {what}", self.name));
+        output.line(
+            style,
+            &format!("  {:width$}  {gated}{disabled}  {what}", self.name),
+        );
         for pins in &self.pins {
             let context = match self.pins.len() {
                 1 => String::new(),
                 _ => format!("{}: ", pins.context),
             };
-            output.line(pins.style(), &format!("  {:width$}    {context}{}", "", pins.words()));
+            output.line(
+                pins.style(),
+                &format!("  {:width$}    {context}{}", "", pins.words()),
+            );
         }
         if self.pins.is_empty() && self.gated_by == "gate" {
             let why = match self.identity {
@@ -346,7 +381,10 @@ impl PinsPart {
             return problem.clone();
         }
         let tools = count(self.tools.unwrap_or(0), "tool", "tools");
-        let since = self.since_day.as_ref().map_or_else(String::new, |day| format!(" since {day}"));
+        let since = self
+            .since_day
+            .as_ref()
+            .map_or_else(String::new, |day| format!(" since {day}"));
         let held = match self.waiting.unwrap_or(0) {
             0 => "nothing held".to_owned(),
             waiting => format!("{waiting} held"),
@@ -357,5 +395,8 @@ impl PinsPart {
 
 /// What people call a host.
 fn label(name: &str) -> &str {
-    HOSTS.iter().find(|host| host.name == name).map_or(name, |host| host.label)
+    HOSTS
+        .iter()
+        .find(|host| host.name == name)
+        .map_or(name, |host| host.label)
 }

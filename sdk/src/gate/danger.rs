@@ -29,12 +29,8 @@ impl Danger {
     /// Of a reason, by its code ([`mcpindex_contract::posture::Reason::code`]).
     pub fn of_code(code: &str) -> Danger {
         match code {
-            "marker-introduced"
-            | "first-sight-marker"
-            | "asks-for-context"
-            | "scan-incomplete"
-            | "unreadable"
-            | "no-digest" => Danger::Marker,
+            "marker-introduced" | "first-sight-marker" | "asks-for-context" | "scan-incomplete"
+            | "unreadable" | "no-digest" => Danger::Marker,
             "capability-gained"
             | "blast-radius-gained"
             | "dangerous-widening"

@@ -5,16 +5,18 @@
 //! line of its own label; the text never outgrows [`TEXT`]. Text that carries a marker is named and never repeated, here nor
 //! in the data: it was held so that the model would not read it.
 
+mod data;
+mod values;
+
 use mcpindex_contract::action::{Action, Blast, Reversibility};
 use mcpindex_contract::change::{Change, ChangeKind, Direction};
-use mcpindex_contract::markers::{self, Marker};
+use mcpindex_contract::markers::Marker;
 use mcpindex_contract::posture::{Decision, Reason};
-use serde::Serialize;
-use serde_json::value::RawValue;
 
 use crate::gate::danger::Danger;
 use crate::gate::hold::{Hold, HoldClass};
-use crate::visible::{visible, visible_within};
+use crate::visible::visible_within;
+use values::{Told, Value, tellable};
 
 /// A held call or withheld result (JSON-RPC error −32010).
 pub const HELD: i64 = -32010;
@@ -27,16 +29,8 @@ pub const LIST_NOT_RELAYED: i64 = -32014;
 pub const TEXT: usize = 2_000;
 /// The longest value that somebody else wrote, in characters.
 pub const VALUE: usize = 120;
-/// The most changes that data carry.
-const MAX_CHANGES: usize = 6;
-/// The most markers that data carry.
-const MAX_MARKERS: usize = 6;
-/// The most reasons that data carry.
-const MAX_REASONS: usize = 12;
 /// The longest sentence of a reason: ours, but with a path or a system's message in it.
 const SENTENCE: usize = 300;
-/// Characters of what is the same, before a difference.
-const CONTEXT: usize = 24;
 
 /// The text for an agent, lines of at most some 200 characters, [`TEXT`] in all.
 pub fn agent_text(hold: &Hold) -> String {
@@ -96,12 +90,12 @@ pub fn person_line(hold: &Hold) -> String {
 
 /// The whole answer (one JSON-RPC message) to the request of this id (JSON text).
 pub fn held_answer(id: &str, hold: &Hold) -> Vec<u8> {
-    answer(id, HELD, &agent_text(hold), Some(&data(hold)))
+    data::answer(id, HELD, &agent_text(hold), Some(&data::data(hold)))
 }
 
 /// Any other refusal: an error with this code and message, and no data of the server's.
 pub fn error_answer(id: &str, code: i64, message: &str) -> Vec<u8> {
-    answer(id, code, message, None)
+    data::answer(id, code, message, None)
 }
 
 /// `text` between marks that no character of it can be taken for, at most `limit` characters of it.
@@ -400,297 +394,4 @@ fn change_lines(change: &Change, hold: &Hold) -> Vec<String> {
         lines.push(format!("    {label} {}", visible_within(witness, VALUE)));
     }
     lines
-}
-
-/// What is told of one change's values.
-struct Told {
-    before: Value,
-    after: Value,
-    witness: Value,
-}
-
-/// What is told of one value that a server wrote.
-enum Value {
-    Nothing,
-    Text(String),
-    /// It carries a marker; so many characters.
-    Marked(usize),
-}
-
-impl Told {
-    fn of(change: &Change, hold: &Hold) -> Told {
-        let (before, after) = excerpts(change.before.as_deref(), change.after.as_deref());
-        let is_marked = hold.markers.iter().any(|marker| {
-            let (place, marked) = (change.pointer.as_str(), marker.pointer.as_str());
-            marked.starts_with(place) || place.starts_with(marked)
-        });
-        let value = |excerpt: Option<String>, whole: &Option<String>, is_marked: bool| match excerpt {
-            None => Value::Nothing,
-            Some(text) if is_marked || carries_marker(&text) => {
-                Value::Marked(whole.as_deref().map_or(0, |whole| whole.chars().count()))
-            }
-            Some(text) => Value::Text(text),
-        };
-        Told {
-            before: value(before, &change.before, false),
-            after: value(after, &change.after, is_marked),
-            witness: value(change.witness.clone(), &change.witness, false),
-        }
-    }
-}
-
-impl Value {
-    fn line(&self) -> String {
-        match self {
-            Value::Nothing => "nothing".to_owned(),
-            Value::Text(text) => quoted(text, VALUE),
-            Value::Marked(characters) => {
-                format!("{characters} characters that carry a marker, not repeated here")
-            }
-        }
-    }
-
-    fn text(&self) -> Option<String> {
-        match self {
-            Value::Text(text) => Some(visible_within(text, VALUE)),
-            Value::Nothing | Value::Marked(_) => None,
-        }
-    }
-}
-
-fn carries_marker(text: &str) -> bool {
-    !markers::scan_text(text).markers.is_empty()
-}
-
-/// A pointer, down to where a name in it carries a marker.
-fn tellable(pointer: &str) -> String {
-    if !carries_marker(pointer) {
-        return pointer.to_owned();
-    }
-    // As the protocol spells them; whatever comes below may be the server's own words.
-    let known = [
-        "/inputSchema",
-        "/outputSchema",
-        "/annotations",
-        "/_meta",
-        "/execution",
-        "/icons",
-    ];
-    let known = known.into_iter().find(|known| pointer.starts_with(known));
-    format!("{}/…", known.unwrap_or_default())
-}
-
-/// Both sides from shortly before the place where they begin to differ.
-fn excerpts(before: Option<&str>, after: Option<&str>) -> (Option<String>, Option<String>) {
-    let (Some(before), Some(after)) = (before, after) else {
-        return (before.map(on_one_line), after.map(on_one_line));
-    };
-    let (mut old, mut new) = (on_one_line(before), on_one_line(after));
-    if old == new {
-        // Only line breaks and blanks differ: they are the news.
-        (old, new) = (before.to_owned(), after.to_owned());
-    }
-    let same = old
-        .chars()
-        .zip(new.chars())
-        .take_while(|(left, right)| left == right)
-        .count();
-    let cut = |text: &str| {
-        let skipped = same.saturating_sub(CONTEXT);
-        match skipped {
-            0 => text.to_owned(),
-            _ => format!("…{}", text.chars().skip(skipped).collect::<String>()),
-        }
-    };
-    // A text that is shown to its end anyway needs no cut at its beginning.
-    match old.chars().count().max(new.chars().count()) <= VALUE {
-        true => (Some(old), Some(new)),
-        false => (Some(cut(&old)), Some(cut(&new))),
-    }
-}
-
-/// Line breaks with the blanks around them as one blank.
-fn on_one_line(text: &str) -> String {
-    let mut line = String::new();
-    for (position, piece) in text.split('\n').enumerate() {
-        if position > 0 {
-            line.truncate(line.trim_end_matches([' ', '\t', '\r']).len());
-            line.push(' ');
-            line.push_str(piece.trim_start_matches([' ', '\t']));
-        } else {
-            line.push_str(piece);
-        }
-    }
-    line
-}
-
-#[derive(Serialize)]
-struct Answer<'a> {
-    jsonrpc: &'static str,
-    id: &'a RawValue,
-    error: ErrorPart<'a>,
-}
-
-#[derive(Serialize)]
-struct ErrorPart<'a> {
-    code: i64,
-    message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    data: Option<&'a Data>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Data {
-    mcpindex: bool,
-    decision: &'static str,
-    class: &'static str,
-    server: String,
-    tool: String,
-    reached_server: bool,
-    #[serde(skip_serializing_if = "is_false")]
-    drill: bool,
-    reasons: Vec<ReasonPart>,
-    changes: Vec<ChangePart>,
-    /// Reasons, changes and markers that are not in this answer.
-    left_out: usize,
-    markers: Vec<MarkerPart>,
-    digests: Digests,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    action: Option<ActionPart>,
-    /// The command that shows it to a person; null where there is nothing to see.
-    review: Option<&'static str>,
-}
-
-#[derive(Serialize)]
-struct ReasonPart {
-    code: &'static str,
-    sentence: String,
-    pointer: String,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ChangePart {
-    kind: &'static str,
-    pointer: String,
-    direction: &'static str,
-    safety_relevant: bool,
-    /// Null where there is nothing, and where a marker stands in it.
-    before: Option<String>,
-    after: Option<String>,
-    witness: Option<String>,
-}
-
-#[derive(Serialize)]
-struct MarkerPart {
-    class: &'static str,
-    pointer: String,
-}
-
-#[derive(Serialize)]
-struct Digests {
-    approved: Option<String>,
-    declared: Option<String>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ActionPart {
-    effective: &'static str,
-    types: Vec<&'static str>,
-    blast_radius: &'static str,
-    side_effect: &'static str,
-    reversibility: &'static str,
-    egress: &'static str,
-    autonomy_ceiling: &'static str,
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
-}
-
-fn data(hold: &Hold) -> Data {
-    let value = |text: &str| visible_within(text, VALUE);
-    let mut reasons = distinct(&hold.reasons);
-    reasons.sort_by_key(|reason| Danger::of_code(reason.code));
-    let mut changes: Vec<&Change> = hold.changes.iter().collect();
-    changes.sort_by_key(|change| danger(change, hold));
-    let rest = |all: usize, limit: usize| all.saturating_sub(limit);
-    Data {
-        mcpindex: true,
-        decision: hold.decision.name(),
-        class: hold.class.name(),
-        server: value(&hold.server),
-        tool: value(&hold.tool),
-        reached_server: hold.class == HoldClass::Result,
-        drill: hold.class == HoldClass::Drill,
-        left_out: rest(reasons.len(), MAX_REASONS)
-            + rest(changes.len(), MAX_CHANGES)
-            + rest(hold.markers.len(), MAX_MARKERS),
-        reasons: reasons
-            .into_iter()
-            .take(MAX_REASONS)
-            .map(|reason| ReasonPart {
-                code: reason.code,
-                sentence: sentence(reason),
-                pointer: value(&tellable(&reason.pointer)),
-            })
-            .collect(),
-        changes: changes
-            .into_iter()
-            .take(MAX_CHANGES)
-            .map(|change| {
-                let told = Told::of(change, hold);
-                ChangePart {
-                    kind: change.kind.name(),
-                    pointer: value(&tellable(&change.pointer)),
-                    direction: change.kind.direction().name(),
-                    safety_relevant: change.kind.safety_relevant(),
-                    before: told.before.text(),
-                    after: told.after.text(),
-                    witness: told.witness.text(),
-                }
-            })
-            .collect(),
-        markers: hold
-            .markers
-            .iter()
-            .take(MAX_MARKERS)
-            .map(|marker| MarkerPart {
-                class: marker.class.name(),
-                pointer: value(&tellable(&marker.pointer)),
-            })
-            .collect(),
-        digests: Digests {
-            approved: hold.approved_digest.clone(),
-            declared: hold.declared_digest.clone(),
-        },
-        action: hold.action.as_ref().map(|action| ActionPart {
-            effective: action.effective.name(),
-            types: action.types.iter().map(|kind| kind.name()).collect(),
-            blast_radius: action.blast.name(),
-            side_effect: action.side_effect.name(),
-            reversibility: action.reversibility.name(),
-            egress: action.egress.name(),
-            autonomy_ceiling: action.ceiling.name(),
-        }),
-        review: next_step(hold.class),
-    }
-}
-
-fn answer(id: &str, code: i64, message: &str, data: Option<&Data>) -> Vec<u8> {
-    // What is no JSON can't be a request's id; such a request is answered as JSON-RPC answers an unreadable one.
-    let id = serde_json::from_str(id).unwrap_or(RawValue::NULL);
-    let answer = Answer {
-        jsonrpc: "2.0",
-        id,
-        error: ErrorPart {
-            code,
-            message: message.lines().map(visible).collect::<Vec<_>>().join("\n"),
-            data,
-        },
-    };
-    // Fails only for maps with keys that are no strings; there are none.
-    serde_json::to_vec(&answer).unwrap_or_default()
 }

@@ -156,7 +156,9 @@ fn what_was_refused_and_never_anything_else_needs_a_person() {
 #[test]
 fn what_was_never_seen_is_unknown_and_what_is_not_there_is_said_so() {
     let machine = machine(|record| pin(record, "search", Via::FirstSight));
-    machine.update("npm:silent", |record| record.pin_instructions(None, None, Via::FirstSight, MARCH));
+    machine.update("npm:silent", |record| {
+        record.pin_instructions(None, None, Via::FirstSight, MARCH);
+    });
     assert_snapshot!(check(&machine, &["npm:other"]), @r#"
     exit 10
     unknown: npm:other
@@ -175,12 +177,11 @@ fn what_was_never_seen_is_unknown_and_what_is_not_there_is_said_so() {
       no-such-tool  The server never listed a tool of this name.
     --
     "#);
-    assert_snapshot!(check(&machine, &["docs"]), @r#"
-    exit 12
-    no such server or tool
-      no-such-server  `docs` names no server: expected `npm:NAME`, `pypi:NAME`, `oci:NAME` or an http(s) URL; no host's configuration has an entry of that name, and `mcpindex pins list` shows the servers that have pins, each with its short id
-    --
-    "#);
+    let unknown = check(&machine, &["docs"]);
+    assert!(
+        unknown.starts_with("exit 12\nno such server or tool\n  no-such-server  `docs` names no server"),
+        "{unknown}"
+    );
 }
 
 #[test]
@@ -190,13 +191,22 @@ fn pins_that_can_not_be_read_are_never_ready() {
     let whole = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, whole.replace("search", "delete")).unwrap();
     let altered = check(&machine, &["npm:docs", "search"]);
-    assert!(altered.starts_with("exit 11\nneeds a person: search on npm:docs\n  pins-altered  "), "{altered}");
+    assert!(
+        altered.starts_with("exit 11\nneeds a person: search on npm:docs\n  pins-altered  "),
+        "{altered}"
+    );
     std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
     let broken = check(&machine, &["npm:docs", "search"]);
-    assert!(broken.starts_with("exit 11\nneeds a person: search on npm:docs\n  pins-unreadable  "), "{broken}");
+    assert!(
+        broken.starts_with("exit 11\nneeds a person: search on npm:docs\n  pins-unreadable  "),
+        "{broken}"
+    );
     std::fs::remove_file(&file).unwrap();
     let gone = check(&machine, &["npm:docs"]);
-    assert!(gone.starts_with("exit 11\nneeds a person: npm:docs\n  pins-gone  "), "{gone}");
+    assert!(
+        gone.starts_with("exit 11\nneeds a person: npm:docs\n  pins-gone  "),
+        "{gone}"
+    );
 }
 
 #[test]

@@ -242,7 +242,8 @@ fn items_of_tool(name: &str, pin: &ToolPin, is_first_sight: bool, steps: &mut St
         .max();
     let item = |(digest, held): (&str, &Held)| {
         let step = steps.of_tool(&what, digest, held, baseline.as_ref(), is_first_sight);
-        let is_older = newest != Some((held.first_seen, digest)) || baseline.as_ref().is_some_and(|it| it.is_after(held));
+        let is_older = newest != Some((held.first_seen, digest))
+            || baseline.as_ref().is_some_and(|it| it.is_after(held));
         let section = match step.section() {
             // What is dangerous is so whenever it was declared.
             dangerous if dangerous.is_dangerous() => dangerous,
@@ -269,7 +270,8 @@ fn items_of_instructions(record: &Record, steps: &mut Steps) -> Vec<Item> {
     let newest = held().map(|(digest, held)| (held.first_seen, digest)).max();
     let item = |(digest, held): (&str, &Held)| {
         let step = steps.of_instructions(digest, held, baseline.as_ref());
-        let is_older = newest != Some((held.first_seen, digest)) || baseline.as_ref().is_some_and(|it| it.is_after(held));
+        let is_older = newest != Some((held.first_seen, digest))
+            || baseline.as_ref().is_some_and(|it| it.is_after(held));
         let section = match (step.markers.is_empty(), is_older) {
             (false, _) => Section::Marker,
             (true, true) => Section::Older,

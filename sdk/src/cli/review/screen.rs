@@ -57,7 +57,10 @@ pub(super) fn print_overview(server: &str, release: &Release, output: &mut Outpu
                 &format!("    {number:>3}  {names:NAME$}  {summary}"),
             );
         } else if release.rows.get(index + 1).map(|next| next.section) != section {
-            output.line(Style::Faint, &format!("         … and {} more", count(shown - MAX_ROWS, "row", "rows")));
+            output.line(
+                Style::Faint,
+                &format!("         … and {} more", count(shown - MAX_ROWS, "row", "rows")),
+            );
         }
     }
     output.line(Style::Plain, "");
@@ -154,7 +157,10 @@ fn print_origin(row: &Row, layout: Layout, output: &mut Output) {
         if names.len() > MAX_NAMES {
             text.push_str(&format!(" and {} more (d shows them)", names.len() - MAX_NAMES));
         }
-        let lead = format!("the same change in {}; shown is the first:", count(names.len(), "tool", "tools"));
+        let lead = format!(
+            "the same change in {}; shown is the first:",
+            count(names.len(), "tool", "tools")
+        );
         print_lines(&layout.prose(Style::Plain, 2, &lead), output);
         print_lines(&layout.prose(Style::Plain, 4, &text), output);
     }
@@ -261,7 +267,14 @@ fn print_reasons(step: &Step, layout: Layout, output: &mut Output) {
     };
     for reason in &step.reasons {
         if !is_told(reason.code, &reason.pointer) {
-            print_finding(Style::Alarm, &reason.sentence, reason.code, &reason.pointer, layout, output);
+            print_finding(
+                Style::Alarm,
+                &reason.sentence,
+                reason.code,
+                &reason.pointer,
+                layout,
+                output,
+            );
         }
     }
 }
@@ -285,7 +298,14 @@ fn print_markers(markers: &[Marker], limit: usize, layout: Layout, output: &mut 
             many => format!(" ({many} times)"),
         };
         let code = format!("marker {}{more}", marker.class.name());
-        print_finding(Style::Alarm, marker.class.sentence(), &code, &marker.pointer, layout, output);
+        print_finding(
+            Style::Alarm,
+            marker.class.sentence(),
+            &code,
+            &marker.pointer,
+            layout,
+            output,
+        );
         let shown = match limit {
             usize::MAX => finding.as_slice(),
             _ => &finding[..1],
@@ -301,7 +321,14 @@ fn print_markers(markers: &[Marker], limit: usize, layout: Layout, output: &mut 
 }
 
 /// A sentence of ours with its code and place: on one line where there is room.
-fn print_finding(style: Style, sentence: &str, code: &str, pointer: &str, layout: Layout, output: &mut Output) {
+fn print_finding(
+    style: Style,
+    sentence: &str,
+    code: &str,
+    pointer: &str,
+    layout: Layout,
+    output: &mut Output,
+) {
     let place = format!("{code}  {}", visible_within(pointer, VALUE));
     let place = place.trim_end();
     output.line(Style::Plain, "");
@@ -332,9 +359,20 @@ fn print_change(change: &Change, step: &Step, layout: Layout, output: &mut Outpu
         .any(|reason| reason.code == change.kind.name() && reason.pointer == change.pointer);
     let (style, sentence, layout) = match is_held {
         true => (Style::Strong, change.kind.sentence().to_owned(), layout),
-        false => (Style::Plain, format!("Noted only: {}", change.kind.sentence()), layout.brief()),
+        false => (
+            Style::Plain,
+            format!("Noted only: {}", change.kind.sentence()),
+            layout.brief(),
+        ),
     };
-    print_finding(style, &sentence, change.kind.name(), &change.pointer, layout, output);
+    print_finding(
+        style,
+        &sentence,
+        change.kind.name(),
+        &change.pointer,
+        layout,
+        output,
+    );
     let (before, after) = values(change);
     print_lines(&layout.difference(&before, &after), output);
     if let Some(witness) = &change.witness {
@@ -346,7 +384,10 @@ fn print_change(change: &Change, step: &Step, layout: Layout, output: &mut Outpu
         print_lines(&layout.text(&visible_within(witness, VALUE)), output);
     }
     if let Some(rule) = &change.rule {
-        print_lines(&layout.prose(Style::Faint, 2, &format!("by the rule {rule}")), output);
+        print_lines(
+            &layout.prose(Style::Faint, 2, &format!("by the rule {rule}")),
+            output,
+        );
     }
 }
 
@@ -390,7 +431,10 @@ pub(super) fn print_details(row: &Row, layout: Layout, output: &mut Output) {
     let layout = layout.whole();
     for item in &row.items {
         output.line(Style::Plain, "");
-        output.line(Style::Strong, &format!("  {}", visible_within(item.what.name(), VALUE)));
+        output.line(
+            Style::Strong,
+            &format!("  {}", visible_within(item.what.name(), VALUE)),
+        );
         output.line(Style::Plain, &format!("    declared  {}", item.digest));
         if let Some(baseline) = &item.baseline {
             output.line(Style::Plain, &format!("    pinned    {}", baseline.digest));

@@ -12,9 +12,9 @@ use mcpindex::pins::{Pins, PinsError, Record, ServerKey};
 
 use super::super::exit::Exit;
 use super::super::output::{Output, Style};
+use super::super::pins::{count, name_of};
 use super::columns::Layout;
 use super::release::{Item, Release, Row, Steps, What};
-use super::super::pins::{count, name_of};
 use super::screen::{names, print_details, print_lines, print_overview, print_row};
 
 /// One review, over one server or many.
@@ -263,7 +263,10 @@ impl<'a, R: BufRead> Session<'a, R> {
         }
         self.output.line(Style::Plain, "");
         if !can_not.is_empty() {
-            let line = format!("{} can't be approved and will be left", count(can_not.len(), "row", "rows"));
+            let line = format!(
+                "{} can't be approved and will be left",
+                count(can_not.len(), "row", "rows")
+            );
             self.output.line(Style::Plain, &line);
         }
         let all: Vec<Row> = std::iter::once(row).chain(can).cloned().collect();
@@ -462,7 +465,10 @@ impl<'a, R: BufRead> Session<'a, R> {
         }
         let line = match (approved + refused, waiting) {
             (0, 0) => "nothing waits for a person".to_owned(),
-            (0, waiting) => format!("nothing was decided; {} still held", count(waiting, "definition", "definitions")),
+            (0, waiting) => format!(
+                "nothing was decided; {} still held",
+                count(waiting, "definition", "definitions")
+            ),
             (_, 0) => format!("{approved} approved, {refused} refused; nothing waits any more"),
             (_, waiting) => format!(
                 "{approved} approved, {refused} refused; {} still held",
@@ -501,7 +507,12 @@ fn question(row: &Row, rest: usize) -> String {
     };
     // The row's heading may have scrolled away.
     let name = match row.items.as_slice() {
-        [Item { what: What::Tool(tool), .. }] => named(tool),
+        [
+            Item {
+                what: What::Tool(tool),
+                ..
+            },
+        ] => named(tool),
         _ => names(row),
     };
     format!("{name}: {approve}r refuse  s skip  {more}d details  u undo  q quit  ? help >")
