@@ -236,7 +236,7 @@ impl Gate {
         if let Some(whole) = &self.listings.whole
             && whole.judgement.has_pins()
             && whole.pages.same_results(&pages)
-            && !self.judge.pins.has_moved()
+            && !self.judge.has_moved()
         {
             return (Arc::new(pages), Arc::clone(&whole.judgement));
         }
