@@ -67,6 +67,10 @@ impl Channel {
 
 /// What the gate wants done, in this order.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "few at a time, and events are rare: a box would only stand in the way of whoever matches them"
+)]
 pub enum Output {
     /// Send these bytes to the server: one message, without a line end of ours.
     ToServer {
@@ -275,6 +279,11 @@ impl Gate {
         let judgement = self.listings.whole.as_ref().map(|whole| &whole.judgement);
         let held = judgement.into_iter().flat_map(|judgement| judgement.held());
         held.map(|hold| Hold::clone(hold)).collect()
+    }
+
+    /// Something about the pins that a person should know, once ([`Pins::take_notice`]).
+    pub fn take_notice(&mut self) -> Option<String> {
+        self.judge.take_notice()
     }
 
     /// Approves exactly this held digest of a tool; `false` when it is not held. What follows from it (the client is told

@@ -97,8 +97,11 @@ impl Gate {
         while self.waiting.front().is_some_and(|first| first.deadline <= now) {
             if let Some(call) = self.next_waiting() {
                 let waited = self.options.list_timeout.as_secs_f32();
-                let reason = format!("no list of tools came within {waited} s");
-                self.decide_unlisted(call, &reason, outputs);
+                let why = match self.speech.may_ask() {
+                    true => format!("none came within {waited} s"),
+                    false => format!("the client did not say within {waited} s that it is initialized"),
+                };
+                self.decide_unlisted(call, &why, outputs);
             }
         }
     }
@@ -108,7 +111,7 @@ impl Gate {
         while let Some(call) = self.next_waiting() {
             self.decide_unlisted(
                 call,
-                &format!("the list of tools could not be read: {reason}"),
+                &format!("it could not be read: {reason}"),
                 outputs,
             );
         }

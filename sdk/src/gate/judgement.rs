@@ -176,6 +176,10 @@ impl Judge {
         self.has_moved || self.pins.has_moved()
     }
 
+    pub(super) fn take_notice(&mut self) -> Option<String> {
+        self.pins.take_notice()
+    }
+
     /// Judges a whole list and writes what follows from it, all in one update of the pins.
     pub(super) fn judge(
         &mut self,

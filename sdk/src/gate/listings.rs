@@ -339,6 +339,10 @@ impl Gate {
         outputs: &mut Vec<Output>,
     ) {
         self.listings.outdate();
+        if self.listings.known.is_some() && !self.speech.may_ask() {
+            // A client that lists without ever saying that it is initialized: it has to ask itself.
+            return send_to_client(outputs, channel, message);
+        }
         let announcement = (channel, message);
         let announcements = &mut self.listings.announcements;
         if !announcements.contains(&announcement) && announcements.len() < MAX_ANNOUNCEMENTS {

@@ -453,6 +453,47 @@ fn nothing_of_the_gates_own_goes_out_before_the_client_is_initialized() {
 }
 
 #[test]
+fn a_client_that_never_says_that_it_is_initialized_is_told_at_once_and_has_to_ask_itself() {
+    let mut session = Session::new(options(), Pins::memory());
+    session.client(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#);
+    session.server(r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18"}}"#);
+    session.list(1, ONLY).call(2, "one");
+    session.transcript();
+    session.list_changed().call(3, "one").pass(Duration::from_secs(10));
+    session.list(4, ONLY).call(5, "one");
+    insta::assert_snapshot!(session.transcript(), @r#"
+    server: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+      -> client: as sent
+    client: {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"one"}}
+    time: 
+      -> client: 3 inconclusive no-listing "one" no-listing
+      * call held: inconclusive no-listing "one" no-listing
+    client: {"jsonrpc":"2.0","id":4,"method":"tools/list"}
+      -> server: as sent
+    server: {"jsonrpc":"2.0","id":4,"result":{"tools":[{"name":"one"}]}}
+      -> client: as sent
+    client: {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"one"}}
+      -> server: as sent
+    "#);
+}
+
+#[test]
+fn what_comes_along_with_an_answer_to_the_gate_goes_out_where_no_exchange_is() {
+    let mut session = Session::legacy();
+    session.call(1, "one");
+    session.server_on(Channel::OWN, br#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#);
+    session.server_on(Channel::OWN, br#"{"jsonrpc":"2.0","method":"notifications/message"}"#);
+    insta::assert_snapshot!(session.transcript(), @r#"
+    client: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"one"}}
+      -> server (own): {"jsonrpc":"2.0","id":"mcpindex-RANDOM-1","method":"tools/list","params":{}}
+    server: {"jsonrpc":"2.0","id":1,"method":"roots/list"}
+      -> client: as sent
+    server: {"jsonrpc":"2.0","method":"notifications/message"}
+      -> client: as sent
+    "#);
+}
+
+#[test]
 fn an_announcement_is_passed_on_where_the_list_behind_it_can_not_be_read() {
     let mut session = Session::legacy();
     session.list(1, ONLY);
