@@ -109,11 +109,7 @@ impl Gate {
     /// There will be no list: decides about every call that waits.
     pub(super) fn hold_waiting_calls(&mut self, reason: &str, outputs: &mut Vec<Output>) {
         while let Some(call) = self.next_waiting() {
-            self.decide_unlisted(
-                call,
-                &format!("it could not be read: {reason}"),
-                outputs,
-            );
+            self.decide_unlisted(call, &format!("it could not be read: {reason}"), outputs);
         }
     }
 
