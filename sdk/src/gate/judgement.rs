@@ -376,7 +376,7 @@ fn rule<'d>(
             options,
         ),
     };
-    let standing = match &outcome {
+    match &outcome {
         Outcome::Held(hold) => {
             let is_kept = known.is_some_and(|tool| tool.held.contains_key(&written));
             let waits_for_a_person = matches!(
@@ -424,8 +424,7 @@ fn rule<'d>(
             }
             Standing::Proceeds
         }
-    };
-    standing
+    }
 }
 
 /// An element of a list as a tool; `None` for one that is no object or has no name.
