@@ -7,17 +7,16 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use mcpindex_contract::action;
-use mcpindex_contract::change::Change;
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::digest::Digest;
-use mcpindex_contract::markers::{self, Marker};
-use mcpindex_contract::posture::{self, Decision, Posture, Reason, Verdict};
+use mcpindex_contract::posture::Posture;
 use mcpindex_contract::surface::{Member, MemberKind};
 
+use crate::gate::comparison::{Against, Compared, Outcome, compare};
 use crate::gate::event::Event;
 use crate::gate::hold::{Hold, HoldClass};
 use crate::gate::listing::{Fate, Pages};
+use crate::gate::parallel;
 use crate::gate::told::Told;
 use crate::gate::{GateOptions, NewTools};
 use crate::pins::{Pins, PinsError, Record, Via};
@@ -88,39 +87,11 @@ impl Judgement {
 
 /// Judges lists by the pins of one server.
 pub(super) struct Judge {
-    pub(super) pins: Pins,
+    pins: Pins,
+    /// Whether the record is, or may be, another one than the last list was judged by.
+    has_moved: bool,
     /// The last comparison of each tool that was not what its pin says.
     compared: HashMap<String, Compared>,
-}
-
-/// One comparison, kept: an unchanged list of drifted tools costs nothing again.
-#[derive(Debug, Clone)]
-struct Compared {
-    against: Against,
-    digest: Digest,
-    meta: Option<Digest>,
-    outcome: Outcome,
-}
-
-/// What a tool was compared with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Against {
-    FirstSight,
-    NewTool,
-    Refused,
-    Duplicate,
-    /// The pin's written digest and meta digest.
-    Baseline(String, Option<String>),
-}
-
-/// What came of a comparison.
-#[derive(Debug, Clone)]
-enum Outcome {
-    Proceeds {
-        changes: Vec<Change>,
-        notes: Vec<Reason>,
-    },
-    Held(Arc<Hold>),
 }
 
 /// One tool of a list.
@@ -152,8 +123,30 @@ impl Judge {
     pub(super) fn new(pins: Pins) -> Judge {
         Judge {
             pins,
+            has_moved: false,
             compared: HashMap::new(),
         }
+    }
+
+    /// The newest record, for whatever else than tools is pinned in it.
+    pub(super) fn record(&mut self) -> Result<Arc<Record>, PinsError> {
+        self.has_moved = self.has_moved();
+        self.pins.record()
+    }
+
+    /// Changes the newest record.
+    pub(super) fn update(&mut self, change: impl FnOnce(&mut Record)) -> Result<Arc<Record>, PinsError> {
+        self.has_moved = self.has_moved();
+        self.pins.update(change)
+    }
+
+    /// Whether somebody else changed the pins since the last list was judged by them.
+    pub(super) fn has_moved(&self) -> bool {
+        self.has_moved || self.pins.has_moved()
+    }
+
+    pub(super) fn take_notice(&mut self) -> Option<String> {
+        self.pins.take_notice()
     }
 
     /// Judges a whole list and writes what follows from it, all in one update of the pins.
@@ -164,7 +157,8 @@ impl Judge {
         told: &mut Told,
         events: &mut Vec<Event>,
     ) -> Judgement {
-        let elements: Vec<Option<Declared>> = pages.items().map(declared).collect();
+        let items: Vec<&str> = pages.items().collect();
+        let elements = parallel::map(&items, |item| declared(item));
         for (item, element) in pages.items().zip(&elements) {
             if element.is_none() && told.first("no-tool", "", &Digest::of_raw(item).to_string()) {
                 events.push(Event::Dropped {
@@ -183,7 +177,12 @@ impl Judge {
                 return without_pins(error, &elements, pages, options.posture);
             }
         };
-        self.compared.retain(|name, _| pass.standings.contains_key(name));
+        // What was pinned at first sight is compared with its pin from now on.
+        self.compared.retain(|name, made| {
+            let is_pinned_now =
+                made.against == Against::FirstSight && matches!(made.outcome, Outcome::Proceeds { .. });
+            pass.standings.contains_key(name) && !is_pinned_now
+        });
         if pass.is_first_sight && !pass.standings.is_empty() && told.first("first-sight", "", "") {
             events.push(Event::FirstSight {
                 pinned: pass.pinned,
@@ -230,6 +229,7 @@ impl Judge {
         options: &GateOptions,
     ) -> Result<Pass<'d>, PinsError> {
         let at = options.clock.unix_seconds();
+        self.has_moved = false;
         let record = self.pins.record()?;
         let compared = &mut self.compared;
         let mut pass = pass_over(names, &record, compared, options);
@@ -265,6 +265,7 @@ fn pass_over<'d>(
         is_first_sight: !has_pin,
         ..Pass::default()
     };
+    compare_all(names, record, !has_pin, compared, options);
     for (name, same_name) in names {
         let Some(declared) = same_name.first() else {
             continue;
@@ -280,13 +281,79 @@ fn pass_over<'d>(
     pass
 }
 
+/// What a tool is to be compared with; `None`: it is what its pin says.
+fn against(
+    name: &str,
+    same_name: &[&Declared],
+    record: &Record,
+    is_first_sight: bool,
+    options: &GateOptions,
+) -> Option<Against> {
+    let definition = &same_name.first()?.definition;
+    let digest = definition.digest();
+    let meta = definition.meta().map(|meta| meta.digest);
+    let is_one_tool = same_name.iter().all(|other| {
+        other.definition.digest() == digest && other.definition.meta().map(|meta| meta.digest) == meta
+    });
+    let known = record.tools.get(name);
+    let written = digest.to_string();
+    if !is_one_tool {
+        return Some(Against::Duplicate);
+    }
+    if known.is_some_and(|tool| tool.refused.contains_key(&written)) {
+        return Some(Against::Refused);
+    }
+    let Some(baseline) = known.and_then(|tool| tool.baseline.as_ref()) else {
+        return Some(match is_first_sight || options.new_tools == NewTools::Tofu {
+            true => Against::FirstSight,
+            false => Against::NewTool,
+        });
+    };
+    let meta = meta.map(|meta| meta.to_string());
+    let is_the_pin =
+        baseline.digest == written && baseline.meta_digest == meta && definition.no_digest().is_none();
+    (!is_the_pin).then(|| Against::Baseline(baseline.digest.clone(), baseline.meta_digest.clone()))
+}
+
+/// Makes the comparisons of a list that were not made before, on all cores: a search for markers takes longer than all else.
+fn compare_all(
+    names: &BTreeMap<&str, Vec<&Declared>>,
+    record: &Record,
+    is_first_sight: bool,
+    compared: &mut HashMap<String, Compared>,
+    options: &GateOptions,
+) {
+    let mut due: Vec<(&str, &Definition, Against)> = Vec::new();
+    for (name, same_name) in names {
+        let against = against(name, same_name, record, is_first_sight, options);
+        let (Some(against), Some(declared)) = (against, same_name.first()) else {
+            continue;
+        };
+        let is_made = compared
+            .get(*name)
+            .is_some_and(|last| last.is_of(&against, &declared.definition));
+        if !is_made {
+            due.push((name, &declared.definition, against));
+        }
+    }
+    let made = parallel::map(&due, |(name, definition, against)| Compared {
+        against: against.clone(),
+        digest: definition.digest(),
+        meta: definition.meta().map(|meta| meta.digest),
+        outcome: compare(name, record.baseline(name).as_ref(), definition, against, options),
+    });
+    for ((name, ..), comparison) in due.into_iter().zip(made) {
+        compared.insert(name.to_owned(), comparison);
+    }
+}
+
 /// Decides about one tool.
 fn rule<'d>(
     name: &str,
     same_name: &[&'d Declared],
     declared: &'d Declared,
     record: &Record,
-    compared: &mut HashMap<String, Compared>,
+    compared: &HashMap<String, Compared>,
     options: &GateOptions,
     pass: &mut Pass<'d>,
 ) -> Standing {
@@ -296,37 +363,20 @@ fn rule<'d>(
     let known = record.tools.get(name);
     let baseline = known.and_then(|tool| tool.baseline.as_ref());
     let written = digest.to_string();
-    let is_one_tool = same_name.iter().all(|other| {
-        other.definition.digest() == digest && other.definition.meta().map(|meta| meta.digest) == meta
-    });
-
-    let against = if !is_one_tool {
-        Against::Duplicate
-    } else if known.is_some_and(|tool| tool.refused.contains_key(&written)) {
-        Against::Refused
-    } else if let Some(baseline) = baseline {
-        let pinned_meta = baseline.meta_digest.as_deref();
-        let meta = meta.map(|meta| meta.to_string());
-        if baseline.digest == written && pinned_meta == meta.as_deref() && !digest.is_raw() {
-            return Standing::Proceeds;
-        }
-        Against::Baseline(baseline.digest.clone(), baseline.meta_digest.clone())
-    } else if pass.is_first_sight || options.new_tools == NewTools::Tofu {
-        Against::FirstSight
-    } else {
-        Against::NewTool
+    let Some(against) = against(name, same_name, record, pass.is_first_sight, options) else {
+        return Standing::Proceeds;
     };
-
     let outcome = match compared.get(name) {
-        Some(last) if (&last.against, last.digest, last.meta) == (&against, digest, meta) => {
-            last.outcome.clone()
-        }
-        _ => {
-            let before = record.baseline(name);
-            compare(name, before.as_ref(), definition, &against, options)
-        }
+        Some(made) if made.is_of(&against, definition) => made.outcome.clone(),
+        _ => compare(
+            name,
+            record.baseline(name).as_ref(),
+            definition,
+            &against,
+            options,
+        ),
     };
-    let standing = match &outcome {
+    match &outcome {
         Outcome::Held(hold) => {
             let is_kept = known.is_some_and(|tool| tool.held.contains_key(&written));
             let waits_for_a_person = matches!(
@@ -374,97 +424,6 @@ fn rule<'d>(
             }
             Standing::Proceeds
         }
-    };
-    // What is pinned at first sight is compared with its pin from now on.
-    if baseline.is_some() || matches!(standing, Standing::Held(_)) {
-        let comparison = Compared {
-            against,
-            digest,
-            meta,
-            outcome,
-        };
-        compared.insert(name.to_owned(), comparison);
-    }
-    standing
-}
-
-/// Compares one tool with what it is to be compared with.
-fn compare(
-    name: &str,
-    before: Option<&Definition>,
-    definition: &Definition,
-    against: &Against,
-    options: &GateOptions,
-) -> Outcome {
-    // Monitor judges as guard does, and only notes.
-    let posture = match options.posture {
-        Posture::Monitor => Posture::Guard,
-        strictness => strictness,
-    };
-    let (mut verdict, changes, introduced): (Verdict, Vec<Change>, Vec<Marker>) = match against {
-        // A new tool is no matter of a person's refusal, nor of two tools of one name.
-        Against::FirstSight | Against::Refused | Against::Duplicate if before.is_none() => {
-            let verdict = posture::first_sight(definition);
-            let found = match verdict.decision {
-                Decision::Proceed => Vec::new(),
-                _ => markers::scan_definition(definition).markers,
-            };
-            (verdict, Vec::new(), found)
-        }
-        _ => {
-            let examination = posture::examine(before, Some(definition));
-            let verdict = examination.verdict(posture);
-            (verdict, examination.changes, examination.introduced)
-        }
-    };
-    let class = match against {
-        _ if definition.digest().is_raw() => HoldClass::Unreadable,
-        Against::Duplicate => HoldClass::Duplicate,
-        Against::Refused => HoldClass::Refused,
-        Against::FirstSight => HoldClass::FirstSight,
-        Against::NewTool => HoldClass::NewTool,
-        Against::Baseline(..) => HoldClass::Drift,
-    };
-    let of_its_own = match class {
-        HoldClass::Duplicate => Some("The server lists more than one tool of this name, and they differ."),
-        HoldClass::Refused => Some("A person refused exactly this definition."),
-        _ => None,
-    };
-    if let Some(sentence) = of_its_own {
-        verdict.reasons.insert(0, reason(class, sentence));
-        if verdict.decision == Decision::Proceed {
-            verdict.decision = Decision::Hold;
-        }
-    }
-    if verdict.decision == Decision::Proceed {
-        return Outcome::Proceeds {
-            changes,
-            notes: verdict.notes,
-        };
-    }
-    Outcome::Held(Arc::new(Hold {
-        server: options.server.clone(),
-        tool: name.to_owned(),
-        class,
-        decision: match options.posture {
-            Posture::Monitor => Decision::Proceed,
-            Posture::Guard | Posture::Strict => verdict.decision,
-        },
-        reasons: verdict.reasons,
-        changes,
-        markers: introduced,
-        approved_digest: before.map(|before| before.digest().to_string()),
-        declared_digest: Some(definition.digest().to_string()),
-        action: options.tell_action.then(|| action::classify(definition)),
-    }))
-}
-
-/// A reason that is a matter of the gate, not of a definition.
-pub(super) fn reason(class: HoldClass, sentence: &str) -> Reason {
-    Reason {
-        code: class.name(),
-        sentence: sentence.to_owned(),
-        pointer: String::new(),
     }
 }
 

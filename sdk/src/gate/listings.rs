@@ -236,7 +236,7 @@ impl Gate {
         if let Some(whole) = &self.listings.whole
             && whole.judgement.has_pins()
             && whole.pages.same_results(&pages)
-            && !self.judge.pins.has_moved()
+            && !self.judge.has_moved()
         {
             return (Arc::new(pages), Arc::clone(&whole.judgement));
         }
@@ -339,6 +339,10 @@ impl Gate {
         outputs: &mut Vec<Output>,
     ) {
         self.listings.outdate();
+        if self.listings.known.is_some() && !self.speech.may_ask() {
+            // A client that lists without ever saying that it is initialized: it has to ask itself.
+            return send_to_client(outputs, channel, message);
+        }
         let announcement = (channel, message);
         let announcements = &mut self.listings.announcements;
         if !announcements.contains(&announcement) && announcements.len() < MAX_ANNOUNCEMENTS {
