@@ -97,7 +97,7 @@ pub async fn run(
     let bound = listener.local_addr().map_err(not_bound)?;
     let idle = options.idle;
     let listening_at = Arc::new(Listening {
-        port: bound.port(),
+        bound,
         sessions: Sessions::new(options.sessions, idle),
         options,
         new_gate,
@@ -127,7 +127,7 @@ pub async fn run(
 }
 
 struct Listening {
-    port: u16,
+    bound: SocketAddr,
     options: ListenOptions,
     new_gate: NewGate,
     tell: Tell,
@@ -135,7 +135,7 @@ struct Listening {
 }
 
 async fn serve(State(listening): State<Arc<Listening>>, request: Request) -> Response {
-    let served = match door::admit(request.headers(), listening.port) {
+    let served = match door::admit(request.headers(), listening.bound) {
         Err(refused) => Err(refused),
         Ok(()) => match *request.method() {
             Method::POST => listening.post(request).await,
@@ -144,7 +144,7 @@ async fn serve(State(listening): State<Arc<Listening>>, request: Request) -> Res
             _ => Err(Refused::Verb),
         },
     };
-    served.unwrap_or_else(|refused| refused.response())
+    served.unwrap_or_else(Refused::response)
 }
 
 impl Listening {

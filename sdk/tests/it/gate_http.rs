@@ -54,12 +54,6 @@ impl Server {
         self.log().lines().filter(|known| known.starts_with(line)).count()
     }
 
-    /// The same without the port.
-    pub(crate) fn shown(&self, text: &str) -> String {
-        let url: url::Url = self.url().parse().unwrap();
-        text.replace(&format!("127.0.0.1:{}", url.port().unwrap()), "SERVER")
-    }
-
     fn gated(&self, options: &[&str]) -> Gated {
         let options = [&["--url", self.url()], options].concat();
         Gated::start_server(tempfile::tempdir().unwrap(), &options, &[])
@@ -122,7 +116,7 @@ async fn call(gated: &mut Gated, transport: &str, id: &str, tool: &str) -> Value
         _ => {
             gated
                 .say(&request(id, "tools/call", &format!("{{{members}}}")))
-                .await
+                .await;
         }
     }
     answer(gated, id).await

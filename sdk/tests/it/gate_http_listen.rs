@@ -581,7 +581,7 @@ async fn sessions_are_as_many_as_may_be_and_the_idle_go() {
     let client = door.session(None).await;
     let gone = async {
         while client.post(&ping).await.status != 404 {
-            tokio::time::sleep(Duration::from_millis(200)).await
+            tokio::time::sleep(Duration::from_millis(200)).await;
         }
     };
     timeout(LIMIT, gone).await.expect("an idle session is kept");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcpindex::inspect::inspect_stdio;
 use mcpindex_contract::surface::Surface;
-use rmcp::model::{CallToolRequestParams, ClientInfo};
+use rmcp::model::{CallToolRequestParams, ClientConfig};
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt};
 use rmcp::transport::StreamableHttpClientTransport;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -195,7 +195,7 @@ async fn rmcp_speaks_with_itself_through_a_gate_that_listens_in_both_eras() {
         let (url, server) = serving(versions, Default::default()).await;
         let door = Door::before(&url).await;
         let transport = StreamableHttpClientTransport::from_uri(door.url.clone());
-        let client = ClientInfo::default();
+        let client = ClientConfig::default();
         let client = client.serve_with_lifecycle(transport, lifecycle).await.unwrap();
         let tools = client.list_all_tools().await.unwrap();
         assert_eq!(tools.len(), 1);

@@ -29,6 +29,12 @@ use crate::wire::message::{self, Envelope, envelope};
 /// How long a request that was cancelled may still be answered before its exchange is given up.
 const AFTER_CANCELLING: Duration = Duration::from_secs(5);
 
+/// How long the next message waits for a notification or an answer of the client to be taken, so that they arrive in order.
+const IN_ORDER: Duration = Duration::from_secs(5);
+
+/// How long a stream is still read that has given its answer and does not end.
+const AFTER_ANSWERING: Duration = Duration::from_secs(1);
+
 /// A message on its way to the server, as far as it has to be known while it is under way.
 #[derive(Debug, Clone)]
 pub(in crate::proxy) struct Asked {
@@ -65,7 +71,7 @@ impl Asked {
 pub(in crate::proxy) trait ClientSide: Send + Sync + Sized + 'static {
     /// The headers of a message to the server.
     fn headers(&self, asked: &Asked, posting: &Posting<'_>) -> HeaderMap;
-    /// A request is under way.
+    /// A message is under way.
     fn begins(&self, asked: &Asked);
     /// The server answers: this is the head.
     fn head<'a>(&'a self, asked: &'a Asked, posted: &'a Posted) -> BoxFuture<'a, ()>;
@@ -76,7 +82,7 @@ pub(in crate::proxy) trait ClientSide: Send + Sync + Sized + 'static {
     /// A message was not taken. What the client's request is answered with instead, as the server's answer; `None` leaves it
     /// to the gate.
     fn refused<'a>(&'a self, asked: &'a Asked, refusal: Refusal) -> BoxFuture<'a, Option<Vec<u8>>>;
-    /// The request is not under way any more.
+    /// It is not under way any more.
     fn ends<'a>(&'a self, asked: &'a Asked) -> BoxFuture<'a, ()>;
     /// Whether a request is cancelled by leaving its exchange (the new era), and not by a message.
     fn leaves_to_cancel(&self) -> bool;
@@ -245,7 +251,7 @@ impl<C: ClientSide> Relay<C> {
         async move {
             for output in outputs {
                 match output {
-                    Output::Event(event) => (relay.tell)(Notice::Event(event)),
+                    Output::Event(event) => (relay.tell)(Notice::Event(Box::new(event))),
                     Output::ToClient { channel, message } => relay.client.deliver(channel, message).await,
                     Output::ToServer { channel, message } => relay.to_server(channel, message).await,
                 }
@@ -271,23 +277,34 @@ impl<C: ClientSide> Relay<C> {
         }
         let headers = self.client.headers(&asked, &posting);
         drop(posting);
+        // Before anything else happens: the client's side may look whether something is under way.
+        self.client.begins(&asked);
         if asked.id.is_some() {
-            // Counted before anything else happens: the client's side may look whether something is under way.
-            self.client.begins(&asked);
             let (stop, stopped) = oneshot::channel();
             self.note_open(&asked, stop);
             let relay = Arc::clone(self);
             self.run(async move { relay.exchange(asked, headers, message, stopped).await });
             return;
         }
-        let told = self.remote.post(headers, message, false).await;
-        match told {
+        let (taken, is_taken) = oneshot::channel::<()>();
+        let relay = Arc::clone(self);
+        self.run(async move {
+            relay.tell_server(asked, headers, message).await;
+            drop(taken);
+        });
+        let _ = timeout(IN_ORDER, is_taken).await;
+    }
+
+    /// A notification, or an answer of the client.
+    async fn tell_server(self: &Arc<Self>, asked: Asked, headers: HeaderMap, message: Vec<u8>) {
+        match self.remote.post(headers, message, false).await {
             Ok(posted) => {
                 self.client.head(&asked, &posted).await;
                 self.client.told(self, &asked);
             }
             Err(refusal) => drop(self.client.refused(&asked, refusal).await),
         }
+        self.client.ends(&asked).await;
     }
 
     fn note_open(&self, asked: &Asked, stop: oneshot::Sender<Stop>) {
@@ -390,7 +407,14 @@ impl<C: ClientSide> Relay<C> {
     async fn carry_stream(self: &Arc<Self>, asked: &Asked, mut messages: Messages) -> Carried {
         let mut is_answered = false;
         let broken = loop {
-            match messages.next().await {
+            let next = match is_answered {
+                false => messages.next().await,
+                true => match timeout(AFTER_ANSWERING, messages.next()).await {
+                    Ok(next) => next,
+                    Err(_) => return Carried::Answered,
+                },
+            };
+            match next {
                 Ok(Some(event)) => {
                     if matches!(self.bring(asked, event.data).await, Carried::Answered) {
                         is_answered = true;
