@@ -67,6 +67,10 @@ impl Channel {
 
 /// What the gate wants done, in this order.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "few at a time, and events are rare: a box would only stand in the way of whoever matches them"
+)]
 pub enum Output {
     /// Send these bytes to the server: one message, without a line end of ours.
     ToServer {
@@ -207,7 +211,7 @@ impl Gate {
         self.give_up_listings(now, outputs);
         if self.next_look_at_pins().is_some_and(|due| due <= now) {
             self.pins_checked = Some(now);
-            if self.judge.pins.has_moved() || !self.has_pins() {
+            if self.judge.has_moved() || !self.has_pins() {
                 self.reconsider(outputs);
             }
         }
@@ -217,7 +221,13 @@ impl Gate {
     /// When [`Gate::tick`] has something to do at the latest; `None`: nothing is due.
     pub fn next_tick(&self) -> Option<Instant> {
         let call = self.waiting.front().map(WaitingCall::deadline);
-        let dues = [call, self.listings.next_deadline(), self.next_look_at_pins()];
+        let announced = self.announced_list_due();
+        let dues = [
+            call,
+            announced,
+            self.listings.next_deadline(),
+            self.next_look_at_pins(),
+        ];
         dues.into_iter().flatten().min()
     }
 
@@ -271,6 +281,11 @@ impl Gate {
         held.map(|hold| Hold::clone(hold)).collect()
     }
 
+    /// Something about the pins that a person should know, once ([`Pins::take_notice`]).
+    pub fn take_notice(&mut self) -> Option<String> {
+        self.judge.take_notice()
+    }
+
     /// Approves exactly this held digest of a tool; `false` when it is not held. What follows from it (the client is told
     /// that its list changed) is in `outputs`.
     pub fn approve(
@@ -282,7 +297,7 @@ impl Gate {
     ) -> Result<bool, PinsError> {
         let at = self.options.clock.unix_seconds();
         let mut is_approved = false;
-        self.judge.pins.update(|record| {
+        self.judge.update(|record| {
             is_approved = record.approve(tool, digest, at);
         })?;
         self.pins_checked = Some(now);
@@ -306,7 +321,7 @@ impl Gate {
     /// not for every call.
     fn pins_may_have_moved(&mut self, now: Instant) -> bool {
         if self.has_pins() {
-            return self.judge.pins.has_moved();
+            return self.judge.has_moved();
         }
         let is_due = self
             .pins_checked

@@ -64,11 +64,7 @@ impl Gate {
         if bytes > self.options.limits.message_bytes {
             return self.decide_unlisted(call, "too many calls wait for the list of tools", outputs);
         }
-        let open = Open {
-            channel: call.channel,
-            id: call.id_text.clone(),
-            purpose: Purpose::WaitingCall,
-        };
+        let open = Open::new(call.channel, call.id_text.clone(), Purpose::WaitingCall);
         if let Err(refused) = self.open.begin(call.id.clone(), open) {
             return self.refuse_opening(&refused, call.channel, &call.id_text, outputs);
         }
@@ -101,8 +97,11 @@ impl Gate {
         while self.waiting.front().is_some_and(|first| first.deadline <= now) {
             if let Some(call) = self.next_waiting() {
                 let waited = self.options.list_timeout.as_secs_f32();
-                let reason = format!("no list of tools came within {waited} s");
-                self.decide_unlisted(call, &reason, outputs);
+                let why = match self.speech.may_ask() {
+                    true => format!("none came within {waited} s"),
+                    false => format!("the client did not say within {waited} s that it is initialized"),
+                };
+                self.decide_unlisted(call, &why, outputs);
             }
         }
     }
@@ -112,7 +111,7 @@ impl Gate {
         while let Some(call) = self.next_waiting() {
             self.decide_unlisted(
                 call,
-                &format!("the list of tools could not be read: {reason}"),
+                &format!("it could not be read: {reason}"),
                 outputs,
             );
         }
@@ -181,13 +180,8 @@ impl Gate {
             tool,
             message,
         } = call;
-        let open = Open {
-            channel,
-            id: id_text,
-            purpose: Purpose::Call {
-                tool: self.options.scan_results.then_some(tool),
-            },
-        };
+        let tool = self.options.scan_results.then_some(tool);
+        let open = Open::new(channel, id_text, Purpose::Call { tool });
         self.send_request(id, open, message, outputs);
     }
 

@@ -42,6 +42,11 @@ impl Gate {
         now: Instant,
         outputs: &mut Vec<Output>,
     ) {
+        // What comes along with an answer to the gate belongs to no exchange of the client's.
+        let channel = match channel {
+            Channel::OWN => Channel::ONLY,
+            of_the_client => of_the_client,
+        };
         let text = match String::from_utf8(message) {
             Ok(text) => text,
             Err(error) => {
@@ -219,7 +224,9 @@ impl Gate {
         now: Instant,
         outputs: &mut Vec<Output>,
     ) {
-        let Open { channel, id, purpose } = open;
+        let Open {
+            channel, id, purpose, ..
+        } = open;
         let result_text = text.get(result.clone()).unwrap_or_default();
         match purpose {
             Purpose::Tools { moment } => {
@@ -227,11 +234,14 @@ impl Gate {
             }
             Purpose::Handshake { settles_version } => {
                 let answer = self.handshake_answer(text, result, settles_version, outputs);
-                let message = answer.map(String::into_bytes).unwrap_or_else(|flaw| {
-                    let reason = format!("the server's answer: {flaw}");
-                    self.dropped(&reason, outputs);
-                    error_answer(&id, INTERNAL_ERROR, &reason)
-                });
+                let message = match answer {
+                    Ok(answer) => answer.into_bytes(),
+                    Err(flaw) => {
+                        let reason = format!("the server's answer: {flaw}");
+                        self.dropped(&reason, outputs);
+                        error_answer(&id, INTERNAL_ERROR, &reason)
+                    }
+                };
                 return send_to_client(outputs, channel, message);
             }
             Purpose::Context(kind) => self.context_listed(kind, result_text, outputs),
@@ -255,7 +265,10 @@ impl Gate {
         {
             return self.own_answered(number, String::new(), Err(reason.to_owned()), now, outputs);
         }
-        let Some(Open { channel, id, purpose }) = self.open.answered(&id) else {
+        let Some(Open {
+            channel, id, purpose, ..
+        }) = self.open.answered(&id)
+        else {
             return;
         };
         let message = match purpose {
