@@ -201,16 +201,18 @@ async fn a_want_of_a_sign_in_says_what_to_do_and_ends() {
     assert_eq!(refused["id"], 0);
     assert_snapshot!(refused["error"].to_string(), @r#"{"code":-32603,"message":"HTTP 401: the server wants a sign-in: give its token with --bearer-env VARIABLE, or its key with --header 'NAME: VALUE' (signing in from here comes later)"}"#);
     assert_snapshot!(gated.end().await, @r"
-    exit 0
+    exit 5
     --
+    mcpindex: notes: HTTP 401: the server wants a sign-in: give its token with --bearer-env VARIABLE, or its key with --header 'NAME: VALUE' (signing in from here comes later)
     ");
 
     let mut gated = server.gated(&["--server", "notes", "--header", "Authorization: Bearer old"]);
     gated.say(INITIALIZE).await;
     assert_eq!(gated.hear().await["id"], 0);
     assert_snapshot!(gated.end().await, @r"
-    exit 0
+    exit 5
     --
+    mcpindex: notes: HTTP 401: the server does not accept the credential in the header `authorization`: renew it, or give another with --bearer-env VARIABLE or --header 'NAME: VALUE'
     ");
 
     let mut gated = server.gated(&["--header", "Authorization: Bearer fixture-token"]);
@@ -381,6 +383,21 @@ async fn what_was_asked_before_the_client_closed_its_end_is_still_answered() {
     let end = gated.end().await;
     assert!(end.starts_with("exit 0"), "{end}");
     assert_eq!(end.matches("structuredContent").count(), 50, "{end}");
+}
+
+#[tokio::test]
+async fn a_long_message_passes_both_ways() {
+    let server = Server::start("json", &[]);
+    let mut gated = server.gated(&[]);
+    shake_hands(&mut gated, "json").await;
+    let long = "é".repeat(4 << 20);
+    let params = format!(r#"{{"name":"echo","arguments":{{"to":"{long}"}}}}"#);
+    let called = gated.ask("long", "tools/call", &params).await;
+    assert!(
+        called["result"]["structuredContent"]["to"] == *long,
+        "{}",
+        server.log()
+    );
 }
 
 /// A gate that runs in this process, with these bounds; the client's end, and the lines for the person.

@@ -65,6 +65,10 @@ impl Asked {
     pub(in crate::proxy) fn is_handshake(&self) -> bool {
         self.is("initialize") || self.is("server/discover")
     }
+
+    fn is_subscription(&self) -> bool {
+        self.is("subscriptions/listen")
+    }
 }
 
 /// The client's side.
@@ -106,6 +110,7 @@ pub(in crate::proxy) struct Relay<C> {
 /// An exchange under way.
 struct Open {
     channel: Channel,
+    is_subscription: bool,
     stop: oneshot::Sender<Stop>,
 }
 
@@ -166,16 +171,21 @@ impl<C: ClientSide> Relay<C> {
         (self.tell)(Notice::Line(line));
     }
 
-    /// Resolves once every request of the client is answered.
+    /// Resolves once every request of the client is answered, but for subscriptions, which have no answer.
     pub(in crate::proxy) async fn is_answered(&self) {
         loop {
             let settled = self.settled.notified();
-            let open = self.gate.lock().map_or(0, |gate| gate.open_requests());
-            if open == 0 {
+            let requests = self.gate.lock().map_or(0, |gate| gate.open_requests());
+            if requests <= self.subscriptions() {
                 return;
             }
             settled.await;
         }
+    }
+
+    fn subscriptions(&self) -> usize {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.values().filter(|open| open.is_subscription).count()
     }
 
     pub(in crate::proxy) async fn from_client(self: &Arc<Self>, channel: Channel, message: Vec<u8>) {
@@ -310,7 +320,13 @@ impl<C: ClientSide> Relay<C> {
     fn note_open(&self, asked: &Asked, stop: oneshot::Sender<Stop>) {
         let (id, channel) = (asked.id.clone().unwrap_or_default(), asked.channel);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.insert(id, Open { channel, stop });
+        let is_subscription = asked.is_subscription();
+        let begun = Open {
+            channel,
+            is_subscription,
+            stop,
+        };
+        open.insert(id, begun);
     }
 
     /// Takes a cancellation in: the exchange is left at once where that is the cancellation, else once its answer had time to
@@ -367,7 +383,7 @@ impl<C: ClientSide> Relay<C> {
         if !answered {
             self.closed(asked.channel).await;
         }
-        if asked.is("subscriptions/listen") {
+        if asked.is_subscription() {
             // What the server announces from now on, nobody hears.
             self.changed_unseen();
         }
@@ -375,8 +391,8 @@ impl<C: ClientSide> Relay<C> {
     }
 
     async fn carry(self: &Arc<Self>, asked: &Asked, headers: HeaderMap, message: Vec<u8>) -> Carried {
-        // Only a handshake may be said twice, in two transports.
-        let again = asked.is_handshake().then(|| message.clone());
+        // Only this may be said twice, in two transports. A probe of the new era tells nothing about the older one.
+        let again = asked.is("initialize").then(|| message.clone());
         let waits = asked.channel != Channel::OWN;
         let mut posted = self.remote.post(headers.clone(), message, waits).await;
         if let (Err(refusal), Some(message)) = (&posted, again)
