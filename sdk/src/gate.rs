@@ -207,7 +207,7 @@ impl Gate {
         self.give_up_listings(now, outputs);
         if self.next_look_at_pins().is_some_and(|due| due <= now) {
             self.pins_checked = Some(now);
-            if self.judge.pins.has_moved() || !self.has_pins() {
+            if self.judge.has_moved() || !self.has_pins() {
                 self.reconsider(outputs);
             }
         }
@@ -217,7 +217,13 @@ impl Gate {
     /// When [`Gate::tick`] has something to do at the latest; `None`: nothing is due.
     pub fn next_tick(&self) -> Option<Instant> {
         let call = self.waiting.front().map(WaitingCall::deadline);
-        let dues = [call, self.listings.next_deadline(), self.next_look_at_pins()];
+        let announced = self.announced_list_due();
+        let dues = [
+            call,
+            announced,
+            self.listings.next_deadline(),
+            self.next_look_at_pins(),
+        ];
         dues.into_iter().flatten().min()
     }
 
@@ -282,7 +288,7 @@ impl Gate {
     ) -> Result<bool, PinsError> {
         let at = self.options.clock.unix_seconds();
         let mut is_approved = false;
-        self.judge.pins.update(|record| {
+        self.judge.update(|record| {
             is_approved = record.approve(tool, digest, at);
         })?;
         self.pins_checked = Some(now);
@@ -306,7 +312,7 @@ impl Gate {
     /// not for every call.
     fn pins_may_have_moved(&mut self, now: Instant) -> bool {
         if self.has_pins() {
-            return self.judge.pins.has_moved();
+            return self.judge.has_moved();
         }
         let is_due = self
             .pins_checked

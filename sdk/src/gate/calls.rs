@@ -64,11 +64,7 @@ impl Gate {
         if bytes > self.options.limits.message_bytes {
             return self.decide_unlisted(call, "too many calls wait for the list of tools", outputs);
         }
-        let open = Open {
-            channel: call.channel,
-            id: call.id_text.clone(),
-            purpose: Purpose::WaitingCall,
-        };
+        let open = Open::new(call.channel, call.id_text.clone(), Purpose::WaitingCall);
         if let Err(refused) = self.open.begin(call.id.clone(), open) {
             return self.refuse_opening(&refused, call.channel, &call.id_text, outputs);
         }
@@ -181,13 +177,8 @@ impl Gate {
             tool,
             message,
         } = call;
-        let open = Open {
-            channel,
-            id: id_text,
-            purpose: Purpose::Call {
-                tool: self.options.scan_results.then_some(tool),
-            },
-        };
+        let tool = self.options.scan_results.then_some(tool);
+        let open = Open::new(channel, id_text, Purpose::Call { tool });
         self.send_request(id, open, message, outputs);
     }
 

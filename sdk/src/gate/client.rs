@@ -213,6 +213,10 @@ impl Gate {
                 }
                 Err((code, message)) => return refused(id_text, code, message),
             },
+            // What a call comes to that was made as a task; which tool that was is not kept.
+            "tasks/result" => Purpose::Call {
+                tool: self.options.scan_results.then(|| method.to_owned()),
+            },
             _ => Purpose::Plain,
         };
         Route::Request {
@@ -234,21 +238,13 @@ impl Gate {
             Route::Forward => forward(channel, message, outputs),
             Route::Refuse { id, code, message } => refuse(channel, &id, code, &message, outputs),
             Route::Request { id, id_text, purpose } => {
-                let open = Open {
-                    channel,
-                    id: id_text,
-                    purpose,
-                };
+                let open = Open::new(channel, id_text, purpose);
                 self.send_request(id, open, message, outputs);
             }
             Route::Page { id, id_text, cursor } => match self.page_at(&cursor, &id_text) {
                 Some(page) => send_to_client(outputs, channel, page),
                 None if self.options.posture == Posture::Monitor => {
-                    let open = Open {
-                        channel,
-                        id: id_text,
-                        purpose: Purpose::Plain,
-                    };
+                    let open = Open::new(channel, id_text, Purpose::Plain);
                     self.send_request(id, open, message, outputs);
                 }
                 None => {
@@ -284,9 +280,7 @@ impl Gate {
                 self.pursue_listing(now, outputs);
             }
             Route::Cancelled(id) => {
-                if let Some(open) = self.open.cancelled(&id)
-                    && open.purpose == Purpose::WaitingCall
-                {
+                if self.open.cancelled(&id) == Some(&Purpose::WaitingCall) {
                     self.forget_waiting(&id);
                 }
                 forward(channel, message, outputs);
@@ -361,7 +355,12 @@ fn cursor(params: Option<&str>) -> Result<Option<String>, (i64, String)> {
 }
 
 fn called_tool(params: Option<&str>) -> Result<CalledTool, (i64, String)> {
-    let unnamed = || (INVALID_PARAMS, "a call takes an object of params with the tool's name".to_owned());
+    let unnamed = || {
+        (
+            INVALID_PARAMS,
+            "a call takes an object of params with the tool's name".to_owned(),
+        )
+    };
     let [name] = clear_members(params.unwrap_or("null"), ["name"]).map_err(|flaw| match flaw {
         MembersError::NoObject => unnamed(),
         flaw => unclear_params(&flaw),
@@ -374,7 +373,10 @@ fn called_tool(params: Option<&str>) -> Result<CalledTool, (i64, String)> {
 }
 
 fn unclear_params(flaw: &MembersError) -> (i64, String) {
-    (INVALID_REQUEST, format!("the params can't be read without doubt: {flaw}"))
+    (
+        INVALID_REQUEST,
+        format!("the params can't be read without doubt: {flaw}"),
+    )
 }
 
 fn refused(id: &str, code: i64, message: impl Into<String>) -> Route {

@@ -27,7 +27,7 @@ impl Gate {
             .filter(|member| !member.name.is_empty())
             .collect();
         // Pins that can't be used are told of, and hold calls, where the list of tools is judged.
-        let Ok(record) = self.judge.pins.record() else {
+        let Ok(record) = self.judge.record() else {
             return;
         };
         let moved: Vec<&Member> = listed
@@ -39,7 +39,7 @@ impl Gate {
         }
         let at = self.options.clock.unix_seconds();
         let mut drifted = Vec::new();
-        let written = self.judge.pins.update(|newest| {
+        let written = self.judge.update(|newest| {
             for member in moved {
                 let Member { name, definition, .. } = member;
                 let before = newest.members.get(kind.name()).and_then(|pins| pins.get(name));

@@ -30,8 +30,8 @@ enum Ruling {
 
 const CHANGED: &str = "This server's instructions changed since they were approved and were left out here. `mcpindex review` shows \
                        both versions.";
-const MARKED: &str = "This server's instructions carry markers of a high level, were never approved, and were left out here. \
-                      `mcpindex review` shows them.";
+const MARKED: &str = "This server's instructions carry markers of a high level, or are too large to be searched for them; they were \
+                      never approved and were left out here. `mcpindex review` shows them.";
 const NO_PINS: &str = "This server's instructions were left out here, since what was pinned of the server can't be read. `mcpindex \
                        status` shows why.";
 
@@ -86,13 +86,13 @@ impl Gate {
     ) -> Ruling {
         let at = self.options.clock.unix_seconds();
         let posture = self.options.posture;
-        let written = self.judge.pins.record().and_then(|record| {
+        let written = self.judge.record().and_then(|record| {
             let ruling = rule(&record, now, posture);
             if !needs_writing(&record, &ruling, now) {
                 return Ok(ruling);
             }
             let mut ruling = ruling;
-            self.judge.pins.update(|newest| {
+            self.judge.update(|newest| {
                 ruling = rule(newest, now, posture);
                 write(newest, &ruling, now, literal, at);
             })?;
@@ -128,13 +128,15 @@ impl Gate {
 fn rule(record: &Record, now: Option<&Instructions>, posture: Posture) -> Ruling {
     let Some(pinned) = &record.instructions else {
         let scan = markers::scan_text(now.map_or("", |now| &now.text));
-        return match scan.level {
-            Level::High => Ruling::LeaveOut {
-                changes: Vec::new(),
-                codes: vec!["first-sight-marker"],
-                instead: MARKED,
-            },
-            Level::None | Level::Low => Ruling::Pass { changes: Vec::new() },
+        let code = match scan.level {
+            Level::High => "first-sight-marker",
+            Level::None | Level::Low if scan.incomplete => "scan-incomplete",
+            Level::None | Level::Low => return Ruling::Pass { changes: Vec::new() },
+        };
+        return Ruling::LeaveOut {
+            changes: Vec::new(),
+            codes: vec![code],
+            instead: MARKED,
         };
     };
     let before = pinned.as_ref().and_then(|pin| Instructions::read(&pin.literal));

@@ -88,7 +88,9 @@ impl Judgement {
 
 /// Judges lists by the pins of one server.
 pub(super) struct Judge {
-    pub(super) pins: Pins,
+    pins: Pins,
+    /// Whether the record is, or may be, another one than the last list was judged by.
+    has_moved: bool,
     /// The last comparison of each tool that was not what its pin says.
     compared: HashMap<String, Compared>,
 }
@@ -152,8 +154,26 @@ impl Judge {
     pub(super) fn new(pins: Pins) -> Judge {
         Judge {
             pins,
+            has_moved: false,
             compared: HashMap::new(),
         }
+    }
+
+    /// The newest record, for whatever else than tools is pinned in it.
+    pub(super) fn record(&mut self) -> Result<Arc<Record>, PinsError> {
+        self.has_moved = self.has_moved();
+        self.pins.record()
+    }
+
+    /// Changes the newest record.
+    pub(super) fn update(&mut self, change: impl FnOnce(&mut Record)) -> Result<Arc<Record>, PinsError> {
+        self.has_moved = self.has_moved();
+        self.pins.update(change)
+    }
+
+    /// Whether somebody else changed the pins since the last list was judged by them.
+    pub(super) fn has_moved(&self) -> bool {
+        self.has_moved || self.pins.has_moved()
     }
 
     /// Judges a whole list and writes what follows from it, all in one update of the pins.
@@ -230,6 +250,7 @@ impl Judge {
         options: &GateOptions,
     ) -> Result<Pass<'d>, PinsError> {
         let at = options.clock.unix_seconds();
+        self.has_moved = false;
         let record = self.pins.record()?;
         let compared = &mut self.compared;
         let mut pass = pass_over(names, &record, compared, options);

@@ -116,12 +116,7 @@ impl Listings {
 
     /// When the first list that is being read is given up.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        let reading = self.readings.iter().map(|reading| reading.deadline).min();
-        let announced = match self.announcements.is_empty() || self.reads_own() {
-            true => None,
-            false => self.last_own.map(|last| last + ANNOUNCED_PAUSE),
-        };
-        [reading, announced].into_iter().flatten().min()
+        self.readings.iter().map(|reading| reading.deadline).min()
     }
 }
 
@@ -241,7 +236,7 @@ impl Gate {
         if let Some(whole) = &self.listings.whole
             && whole.judgement.has_pins()
             && whole.pages.same_results(&pages)
-            && !self.judge.pins.has_moved()
+            && !self.judge.has_moved()
         {
             return (Arc::new(pages), Arc::clone(&whole.judgement));
         }
@@ -297,21 +292,33 @@ impl Gate {
         self.pursue_listing(now, outputs);
     }
 
+    /// When the list behind an announcement is to be asked for; `None` while there is none, or while it can't be asked for.
+    pub(super) fn announced_list_due(&self) -> Option<Instant> {
+        let is_due = !self.listings.announcements.is_empty() && self.may_ask_for_list();
+        let last = self.listings.last_own.filter(|_| is_due)?;
+        Some(last + ANNOUNCED_PAUSE)
+    }
+
+    /// Whether requests of the gate's own may go out and nobody is asking for the list as it is now.
+    fn may_ask_for_list(&self) -> bool {
+        let Listings { moment, readings, .. } = &self.listings;
+        let is_asked = self.open.lists_since(*moment)
+            || self.listings.reads_own()
+            || readings.iter().any(|reading| reading.moment >= *moment);
+        !is_asked && self.speech.may_ask()
+    }
+
     /// Asks for the list when something waits for it and nobody asked yet.
     pub(super) fn pursue_listing(&mut self, now: Instant, outputs: &mut Vec<Output>) {
-        let listings = &self.listings;
-        let is_announced = !listings.announcements.is_empty()
-            && listings.last_own.is_none_or(|last| now >= last + ANNOUNCED_PAUSE);
-        if self.waiting.is_empty() && !is_announced {
+        let is_announced = !self.listings.announcements.is_empty()
+            && self
+                .listings
+                .last_own
+                .is_none_or(|last| now >= last + ANNOUNCED_PAUSE);
+        if self.waiting.is_empty() && !is_announced || !self.may_ask_for_list() {
             return;
         }
-        let moment = listings.moment;
-        let is_asked = self.open.lists_since(moment)
-            || listings.reads_own()
-            || listings.readings.iter().any(|reading| reading.moment >= moment);
-        if is_asked || listings.is_current(now) || !self.speech.may_ask() {
-            return;
-        }
+        let moment = self.listings.moment;
         let reading = Reading {
             origin: Origin::Own,
             moment,

@@ -22,6 +22,18 @@ pub(super) struct Open {
     pub(super) id: String,
     /// What its answer is taken for.
     pub(super) purpose: Purpose,
+    is_cancelled: bool,
+}
+
+impl Open {
+    pub(super) fn new(channel: Channel, id: String, purpose: Purpose) -> Open {
+        Open {
+            channel,
+            id,
+            purpose,
+            is_cancelled: false,
+        }
+    }
 }
 
 /// What a request was about, as far as its answer is looked at.
@@ -114,26 +126,26 @@ impl OpenRequests {
     /// Ends a request that the gate answers itself.
     pub(super) fn end(&mut self, id: &Id) -> Option<Open> {
         let ended = self.open.remove(id)?;
+        if ended.is_cancelled {
+            self.cancelled.retain(|cancelled| cancelled != id);
+        }
         self.lists.remove(id);
-        self.cancelled.retain(|cancelled| cancelled != id);
         Some(ended)
     }
 
-    /// The client wants no answer any more: the request, unless nothing of this id is open.
-    pub(super) fn cancelled(&mut self, id: &Id) -> Option<&Open> {
-        if !self.open.contains_key(id) {
-            return None;
-        }
-        self.lists.remove(id);
-        if !self.cancelled.contains(id) {
+    /// The client wants no answer any more: what its request was about, unless nothing of this id is open.
+    pub(super) fn cancelled(&mut self, id: &Id) -> Option<&Purpose> {
+        let open = self.open.get_mut(id)?;
+        if !std::mem::replace(&mut open.is_cancelled, true) {
             self.cancelled.push_back(id.clone());
+            self.lists.remove(id);
         }
         if self.cancelled.len() > MAX_CANCELLED
             && let Some(oldest) = self.cancelled.pop_front()
         {
             self.open.remove(&oldest);
         }
-        self.open.get(id)
+        self.open.get(id).map(|open| &open.purpose)
     }
 
     /// Whether a request for the list of tools is open that was asked at this moment or later, and not cancelled.

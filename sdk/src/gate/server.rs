@@ -219,7 +219,9 @@ impl Gate {
         now: Instant,
         outputs: &mut Vec<Output>,
     ) {
-        let Open { channel, id, purpose } = open;
+        let Open {
+            channel, id, purpose, ..
+        } = open;
         let result_text = text.get(result.clone()).unwrap_or_default();
         match purpose {
             Purpose::Tools { moment } => {
@@ -255,7 +257,10 @@ impl Gate {
         {
             return self.own_answered(number, String::new(), Err(reason.to_owned()), now, outputs);
         }
-        let Some(Open { channel, id, purpose }) = self.open.answered(&id) else {
+        let Some(Open {
+            channel, id, purpose, ..
+        }) = self.open.answered(&id)
+        else {
             return;
         };
         let message = match purpose {

@@ -52,8 +52,11 @@ impl Speech {
         self.version = Some(version);
     }
 
-    /// A request of the client has these `params`.
+    /// A request of the client has these `params`. One that is initialized speaks the older protocol to the end.
     pub(super) fn heard(&mut self, params: &str) {
+        if matches!(self.life, Life::Legacy { initialized: true }) {
+            return;
+        }
         let Ok([Some(meta)]) = members(params, ["_meta"]) else {
             return;
         };

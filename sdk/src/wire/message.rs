@@ -510,6 +510,60 @@ mod tests {
     }
 
     #[test]
+    fn a_member_that_some_readers_take_for_another_is_a_flaw() {
+        fn check(text: &str, expected: MembersError) {
+            assert_eq!(envelope(text).flaw, Some(expected), "{text}");
+        }
+        check(r#"{"id":1,"ID":2}"#, MembersError::Lookalike("id"));
+        check(r#"{"Method":"x"}"#, MembersError::Lookalike("method"));
+        check("{\"param\u{17f}\":1}", MembersError::Lookalike("params"));
+        check(r#"{"re\u017fult":1}"#, MembersError::Lookalike("result"));
+        check(r#"{"id":1,"\u0069d":2}"#, MembersError::Twice("id"));
+        check("[]", MembersError::NoObject);
+        check(r#"{"id":1} x"#, MembersError::NoObject);
+        let found = envelope(r#"{"ids":1,"metho":2,"\u0130d":3,"id":4,"params":{"ID":5,"id":6,"id":7}}"#);
+        assert_eq!((found.flaw, found.id), (None, Some("4")));
+        assert_eq!(clear_members(r#"{"kelvin":1}"#, ["kelvin"]), Ok([Some("1")]));
+        let kelvin = "{\"\u{212a}elvin\":1}";
+        assert_eq!(
+            clear_members(kelvin, ["kelvin"]),
+            Err(MembersError::Lookalike("kelvin"))
+        );
+    }
+
+    #[test]
+    fn a_message_between_carriage_returns_is_found() {
+        for text in [
+            "{\"a\":\r{\"method\":\"x\"}\r}",
+            "[\r{\"result\":1}\r]",
+            "{\"a\":\r[1,{\"error\":1}]\r}",
+            "{\"a\":\r{\"Method\":1}\r}",
+            "x\r{\"id\":1,\"id\":2}",
+        ] {
+            assert!(hides_a_message(text), "{text:?}");
+        }
+        for text in [
+            "{\"method\":\"x\"}",
+            "{\r\"method\":\"x\"\r}",
+            "{\"a\":\r{\r\"b\":1\r}\r}",
+            "{\"a\":\r{}\r}",
+            "{\"a\":\r[1,2]\r}",
+        ] {
+            assert!(!hides_a_message(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn members_are_found_by_their_place() {
+        let text = r#" { "a" : 1 , "\u0062":{"c":[2]} } "#;
+        let spans = member_spans(text).unwrap();
+        let texts: Vec<&str> = spans.iter().map(|member| &text[member.span.clone()]).collect();
+        assert_eq!(texts, [r#""a" : 1"#, r#""\u0062":{"c":[2]}"#]);
+        assert_eq!(spans[1].name, r#""\u0062""#);
+        assert_eq!(member_spans("[1]"), None);
+    }
+
+    #[test]
     fn ids_keep_their_type_and_spelling() {
         for id in ["1", "1.0", "1e0", "\"1\"", "null", "{}"] {
             let text = format!(r#"{{"jsonrpc":"2.0","id": {id} ,"result":{{}}}}"#);

@@ -6,11 +6,15 @@ use super::session::Session;
 
 const ONLY: &str = r#"{"tools":[{"name":"one"}]}"#;
 
-/// What the client gets of this message, which names a request of the gate's own (`OWN`).
-fn reaches_the_client(message: &str) -> bool {
+/// Whether the client gets this message, which names a request of the gate's own (`OWN`), plainly or in another spelling.
+fn reaches_the_client(message: &str, is_escaped: bool) -> bool {
     let mut session = Session::legacy();
     session.call(1, "one");
-    let message = message.replace("OWN", &session.own_id());
+    let own = match is_escaped {
+        true => session.own_id().replace("mcpindex", r"\u006dcpindex"),
+        false => session.own_id(),
+    };
+    let message = message.replace("OWN", &own);
     session.transcript();
     session.server(&message);
     session.transcript().contains("-> client: as sent")
@@ -28,12 +32,15 @@ fn what_speaks_of_an_own_request_is_kept_from_the_client() {
         r#"{"jsonrpc":"2.0","id":"OWN7","result":{"tools":[]}}"#,
         r#"{"jsonrpc":"2.0","id":"OWNx","result":{"tools":[]}}"#,
     ] {
-        assert!(!reaches_the_client(message), "{message}");
-        let escaped = message.replace("mcpindex", r"\u006dcpindex");
-        assert!(!reaches_the_client(&escaped), "{escaped}");
+        assert!(!reaches_the_client(message, false), "{message}");
+        // A log line in another spelling is words.
+        if !message.contains("notifications/message") {
+            assert!(!reaches_the_client(message, true), "{message}");
+        }
     }
     assert!(reaches_the_client(
-        r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}"#
+        r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}"#,
+        false
     ));
 }
 
@@ -46,7 +53,9 @@ fn a_late_answer_to_an_own_request_is_nobodys() {
     session.answer(ONLY);
     session.call(2, "one");
     // The first question's answer once more answers no other question.
-    session.server(&format!(r#"{{"jsonrpc":"2.0","id":"{late}","result":{{"tools":[]}}}}"#));
+    session.server(&format!(
+        r#"{{"jsonrpc":"2.0","id":"{late}","result":{{"tools":[]}}}}"#
+    ));
     session.answer(ONLY);
     insta::assert_snapshot!(session.transcript(), @r#"
     server: {"jsonrpc":"2.0","id":"mcpindex-RANDOM-1","result":{"tools":[{"name":"one"}]}}
@@ -64,7 +73,9 @@ fn a_client_can_not_use_an_own_id() {
     let mut session = Session::legacy();
     session.call(1, "one");
     let own = session.own_id();
-    session.client(&format!(r#"{{"jsonrpc":"2.0","id":"{own}","method":"tools/list"}}"#));
+    session.client(&format!(
+        r#"{{"jsonrpc":"2.0","id":"{own}","method":"tools/list"}}"#
+    ));
     session.answer(ONLY);
     insta::assert_snapshot!(session.transcript(), @r#"
     client: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"one"}}

@@ -93,7 +93,8 @@ impl Session {
 
     pub fn client_on(&mut self, channel: Channel, message: &[u8]) -> &mut Session {
         let mut outputs = Vec::new();
-        self.gate.from_client(channel, message.to_vec(), self.now, &mut outputs);
+        self.gate
+            .from_client(channel, message.to_vec(), self.now, &mut outputs);
         self.write("client", message, outputs)
     }
 
@@ -107,7 +108,8 @@ impl Session {
 
     pub fn server_on(&mut self, channel: Channel, message: &[u8]) -> &mut Session {
         let mut outputs = Vec::new();
-        self.gate.from_server(channel, message.to_vec(), self.now, &mut outputs);
+        self.gate
+            .from_server(channel, message.to_vec(), self.now, &mut outputs);
         self.write("server", message, outputs)
     }
 
@@ -145,6 +147,11 @@ impl Session {
         self.own[0].clone()
     }
 
+    /// The same, for an answer by hand.
+    pub fn take_own_id(&mut self) -> String {
+        self.own.remove(0)
+    }
+
     pub fn has_own_question(&self) -> bool {
         !self.own.is_empty()
     }
@@ -152,8 +159,11 @@ impl Session {
     /// Time goes by, and the gate is woken whenever it asked to be.
     pub fn pass(&mut self, time: Duration) -> &mut Session {
         let until = self.now + time;
+        let mut woken = 0;
         while let Some(due) = self.gate.next_tick().filter(|due| *due <= until) {
             self.now = self.now.max(due);
+            woken += 1;
+            assert!(woken < 1_000, "the gate asks to be woken again and again");
             let mut outputs = Vec::new();
             self.gate.tick(self.now, &mut outputs);
             self.write("time", b"", outputs);
@@ -221,7 +231,12 @@ impl Session {
         {
             let codes: Vec<&str> = data["reasons"]
                 .as_array()
-                .map(|reasons| reasons.iter().filter_map(|reason| reason["code"].as_str()).collect())
+                .map(|reasons| {
+                    reasons
+                        .iter()
+                        .filter_map(|reason| reason["code"].as_str())
+                        .collect()
+                })
                 .unwrap_or_default();
             return format!(
                 "{} {} {} {} {}",
@@ -273,7 +288,9 @@ fn hold_line(hold: &Hold) -> String {
 
 fn event_line(event: &Event) -> String {
     match event {
-        Event::FirstSight { pinned, withheld } => format!("first sight: {pinned} pinned, {withheld} withheld"),
+        Event::FirstSight { pinned, withheld } => {
+            format!("first sight: {pinned} pinned, {withheld} withheld")
+        }
         Event::Withheld(hold) => format!("withheld: {}", hold_line(hold)),
         Event::Accepted {
             tool, changes, notes, ..
@@ -293,7 +310,10 @@ fn event_line(event: &Event) -> String {
         } => {
             let kind = kind.map_or("instructions", |kind| kind.name());
             let changes: Vec<&str> = changes.iter().map(|change| change.kind.name()).collect();
-            format!("context: {kind} {name:?} {} withheld={withheld}", changes.join(","))
+            format!(
+                "context: {kind} {name:?} {} withheld={withheld}",
+                changes.join(",")
+            )
         }
         Event::Dropped { reason } => format!("dropped: {reason}"),
         Event::ListingFailed { reason } => format!("listing failed: {reason}"),
