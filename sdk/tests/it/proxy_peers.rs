@@ -11,6 +11,8 @@ pub(crate) fn run(client: &[&str], server: &[&str], state: &tempfile::TempDir) -
         .args(&client[1..])
         .args(server)
         .env("MCPINDEX_STATE_DIR", state.path())
+        // The Inspector looks for a `../package.json` from wherever it is started.
+        .current_dir(path("node_modules"))
         .stdin(Stdio::null())
         .output()
         .unwrap();
@@ -81,4 +83,59 @@ fn the_python_client_sees_the_same_of_the_everything_server() {
     for what in OF_EVERYTHING {
         assert!(seen.contains(&format!("{{\"{what}\":")), "no {what}");
     }
+}
+
+#[test]
+fn the_python_client_of_the_new_era_sees_the_same() {
+    let python = path("venv/bin/python");
+    let seen = check(
+        &[&python, &path("client_modern.py")],
+        &[&python, &path("server.py")],
+    );
+    assert!(seen.starts_with("protocol 2026-07-28\n"), "{seen:.300}");
+}
+
+#[test]
+fn fastmcp_sees_the_same_of_the_everything_server() {
+    let server = everything();
+    let server: Vec<&str> = server.iter().map(String::as_str).collect();
+    let seen = check(&[&path("venv/bin/python"), &path("fastmcp_client.py")], &server);
+    assert!(
+        seen.contains("sampled ") && seen.ends_with("ping True\n"),
+        "{seen:.300}"
+    );
+}
+
+#[test]
+fn the_inspector_sees_the_same_of_the_everything_server() {
+    let server = everything();
+    let server: Vec<&str> = server.iter().map(String::as_str).collect();
+    let inspector = path("node_modules/.bin/mcp-inspector-cli");
+    let state = tempfile::tempdir().unwrap();
+    let variable = format!("MCPINDEX_STATE_DIR={}", state.path().display());
+    let asked: [&[&str]; 3] = [
+        &["--method", "tools/list"],
+        &["--method", "resources/list"],
+        &[
+            "--method",
+            "tools/call",
+            "--tool-name",
+            "echo",
+            "--tool-arg",
+            "message=hello",
+        ],
+    ];
+    for method in asked {
+        let look = |server: &[&str]| {
+            let line = [&["node", &inspector, "--cli", "-e", &variable], server, method].concat();
+            run(&line, &[], &state).0
+        };
+        // Its own arguments end at a `--` as the gate's do, so the gate is started by a shell.
+        let gated = format!(
+            "exec '{EXECUTABLE}' gate --server everything -- {}",
+            server.join(" ")
+        );
+        assert_eq!(look(&["sh", "-c", &gated]), look(&server), "{method:?}");
+    }
+    assert!(state.path().join("gate").is_dir(), "the gate was not there");
 }

@@ -69,8 +69,8 @@ await call("get-tiny-image", {});
 await call("get-roots-list", {});
 await call("trigger-sampling-request", { prompt: "Say something.", maxTokens: 10 });
 await call("trigger-elicitation-request", {});
-await call("trigger-long-running-operation", { duration: 0.2, steps: 4 }, {
-  // The last one may come in the same moment as the answer, and is not told then.
+await call("trigger-long-running-operation", { duration: 2, steps: 2 }, {
+  // The last one comes in the same moment as the answer, and may not be told then.
   onprogress: (progress) => progress.progress < progress.total && print("progress", progress),
 });
 

@@ -82,12 +82,12 @@ async def main():
         await call("trigger-elicitation-request", {})
 
         async def progress(done, total, message):
-            # The last one may come in the same moment as the answer, and is not told then.
+            # The last one comes in the same moment as the answer, and may not be told then.
             if done < total:
                 show("progress", [done, total, message])
 
         operation = "trigger-long-running-operation"
-        await call(operation, {"duration": 0.2, "steps": 4}, progress_callback=progress)
+        await call(operation, {"duration": 2, "steps": 2}, progress_callback=progress)
 
         # Cancelled once it is under way.
         with anyio.CancelScope() as scope:
