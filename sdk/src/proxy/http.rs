@@ -23,7 +23,7 @@ use crate::proxy::lines::{Incoming, TooLong};
 use crate::state::StateDirectory;
 use crate::wire::http::remote::Remote;
 use crate::wire::http::{Endpoint, HttpClient, RemoteLimits};
-use relay::Relay;
+use relay::{EndOnDrop, Relay};
 use terminal::{Said, Terminal};
 
 /// How long the server may still answer what was asked, once the client has closed its end.
@@ -64,9 +64,12 @@ pub enum HttpEnd {
     /// The server asks for a sign-in, or refuses the one given. The line says what to do.
     #[error("{0}")]
     SignIn(String),
-    /// Reading from or writing to the client failed.
-    #[error("the client's end: {0}")]
-    Client(String),
+    /// The client sent a message that is too long to be read.
+    #[error("the client sent a message of more than {0} bytes: the session was ended")]
+    TooLong(usize),
+    /// The gate itself failed half-way, so that nothing can be judged any more.
+    #[error("the gate failed: the session was ended")]
+    Failed,
 }
 
 /// With which credentials these headers ask: `anonymous`, or `header:NAME` for the first that carries one.
@@ -119,15 +122,14 @@ pub async fn run(
     let (finish, mut finished) = watch::channel(false);
     let terminal = Terminal::new(say.clone(), Arc::clone(&tell), finish, credential);
     let relay = Relay::new(gate, remote, terminal, tell, drill);
+    let _ends_with_us = EndOnDrop(Arc::clone(&relay));
     let mut writer = tokio::spawn(write(client_write, said));
 
     let end = tokio::select! {
         end = read(&relay, client_read, message_bytes) => end,
-        written = &mut writer => Err(HttpEnd::Client(match written {
-            Ok(Err(error)) => error.to_string(),
-            Ok(Ok(())) | Err(_) => "it can't be written to".to_owned(),
-        })),
-        () = relay.ended() => Err(HttpEnd::Client("the gate failed: see above".to_owned())),
+        // The client reads no more: it is gone, whatever its other end says.
+        _ = &mut writer => Ok(()),
+        () = relay.ended() => Err(HttpEnd::Failed),
         _ = finished.wait_for(|finished| *finished) => Ok(()),
         () = stop => Ok(()),
     };
@@ -163,9 +165,7 @@ async fn read(
     let mut exchanges = 0;
     loop {
         while let Some(message) = incoming.next() {
-            let message = message.map_err(|TooLong| {
-                HttpEnd::Client(format!("it sent a message of more than {message_bytes} bytes"))
-            })?;
+            let message = message.map_err(|TooLong| HttpEnd::TooLong(message_bytes))?;
             exchanges += 1;
             relay.from_client(Channel(exchanges), message).await;
         }

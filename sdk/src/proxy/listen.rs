@@ -103,6 +103,7 @@ pub async fn run(
         new_gate,
         tell,
     });
+    let ending = EndOnDrop(Arc::clone(&listening_at));
     let router = Router::new()
         .route("/mcp", any(serve))
         .fallback(|| async { Refused::NoSuchPath.response() })
@@ -120,10 +121,19 @@ pub async fn run(
         () = sweep => Ok(()),
         () = stop => Ok(()),
     };
-    for entry in listening_at.sessions.drain() {
-        entry.relay.end();
-    }
+    drop(ending);
     end
+}
+
+/// Ends all sessions when dropped, so that nothing of them outlives whoever listens.
+struct EndOnDrop(Arc<Listening>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        for entry in self.0.sessions.drain() {
+            entry.relay.end();
+        }
+    }
 }
 
 struct Listening {
@@ -196,7 +206,10 @@ impl Listening {
                     });
                 }
                 Some(Part::Refused(refusal)) => {
-                    if is_new {
+                    let status = refusal.answered.as_ref().map(|answered| answered.status);
+                    // A session that the server has forgotten is none here either.
+                    let is_gone = status == Some(StatusCode::NOT_FOUND) && relay.client.has_own_id();
+                    if is_new || is_gone {
                         self.sessions.remove(&entry);
                     }
                     return Ok(reply::refusal(refusal, said.id.as_deref()));
@@ -388,7 +401,7 @@ impl Said {
         Ok(Said {
             requests: usize::from(posting.is_request()),
             is_batch: false,
-            is_initialize: posting.is("initialize"),
+            is_initialize: posting.is_request() && posting.is("initialize"),
             id: posting
                 .is_request()
                 .then(|| posting.id.unwrap_or_default().to_owned()),

@@ -107,6 +107,15 @@ pub(in crate::proxy) struct Relay<C> {
     open: Mutex<HashMap<String, Open>>,
 }
 
+/// Ends a relay when dropped, so that nothing of it outlives whoever runs it.
+pub(in crate::proxy) struct EndOnDrop<C: ClientSide>(pub(in crate::proxy) Arc<Relay<C>>);
+
+impl<C: ClientSide> Drop for EndOnDrop<C> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 /// An exchange under way.
 struct Open {
     channel: Channel,
