@@ -1,5 +1,6 @@
 //! Clients and servers of other makers on both sides of a gate over HTTP: they see what they see without it.
 
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -66,16 +67,16 @@ impl Drop for Everything {
 }
 
 /// A gate that listens, as a process; ended when dropped.
-struct ListeningGate {
+pub(crate) struct ListeningGate {
     _child: tokio::process::Child,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl ListeningGate {
-    async fn start(url: &str, state: &tempfile::TempDir) -> ListeningGate {
+    pub(crate) async fn start(url: &str, state: &Path) -> ListeningGate {
         let mut child = tokio::process::Command::new(EXECUTABLE)
             .args(["gate", "--url", url, "--listen", "127.0.0.1:0"])
-            .env("MCPINDEX_STATE_DIR", state.path())
+            .env("MCPINDEX_STATE_DIR", state)
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
@@ -95,7 +96,7 @@ impl ListeningGate {
 /// A client sees the same of a server by its URL, through `--url`, and through `--listen`.
 async fn check(client: &[&str], url: &str) {
     let state = tempfile::tempdir().unwrap();
-    let gate = ListeningGate::start(url, &state).await;
+    let gate = ListeningGate::start(url, state.path()).await;
     let gated = gate.url.clone();
     let client: Vec<String> = client.iter().map(|word| (*word).to_owned()).collect();
     let url = url.to_owned();
