@@ -11,6 +11,7 @@
 
 mod calls;
 mod client;
+mod comparison;
 mod context;
 pub mod danger;
 pub mod event;

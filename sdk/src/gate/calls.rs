@@ -7,10 +7,11 @@ use std::time::Instant;
 
 use mcpindex_contract::posture::{Decision, Posture};
 
+use crate::gate::comparison::reason;
 use crate::gate::event::Event;
 use crate::gate::hold::{Hold, HoldClass};
 use crate::gate::ids::Id;
-use crate::gate::judgement::{Standing, reason};
+use crate::gate::judgement::Standing;
 use crate::gate::open::{Open, Purpose};
 use crate::gate::refusal::held_answer;
 use crate::gate::{Channel, Gate, Output, send_to_client};
@@ -109,11 +110,7 @@ impl Gate {
     /// There will be no list: decides about every call that waits.
     pub(super) fn hold_waiting_calls(&mut self, reason: &str, outputs: &mut Vec<Output>) {
         while let Some(call) = self.next_waiting() {
-            self.decide_unlisted(
-                call,
-                &format!("it could not be read: {reason}"),
-                outputs,
-            );
+            self.decide_unlisted(call, &format!("it could not be read: {reason}"), outputs);
         }
     }
 

@@ -7,14 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use mcpindex_contract::action;
-use mcpindex_contract::change::Change;
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::digest::Digest;
-use mcpindex_contract::markers::{self, Marker};
-use mcpindex_contract::posture::{self, Decision, Posture, Reason, Verdict};
+use mcpindex_contract::posture::Posture;
 use mcpindex_contract::surface::{Member, MemberKind};
 
+use crate::gate::comparison::{Against, Compared, Outcome, compare};
 use crate::gate::event::Event;
 use crate::gate::hold::{Hold, HoldClass};
 use crate::gate::listing::{Fate, Pages};
@@ -93,36 +91,6 @@ pub(super) struct Judge {
     has_moved: bool,
     /// The last comparison of each tool that was not what its pin says.
     compared: HashMap<String, Compared>,
-}
-
-/// One comparison, kept: an unchanged list of drifted tools costs nothing again.
-#[derive(Debug, Clone)]
-struct Compared {
-    against: Against,
-    digest: Digest,
-    meta: Option<Digest>,
-    outcome: Outcome,
-}
-
-/// What a tool was compared with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Against {
-    FirstSight,
-    NewTool,
-    Refused,
-    Duplicate,
-    /// The pin's written digest and meta digest.
-    Baseline(String, Option<String>),
-}
-
-/// What came of a comparison.
-#[derive(Debug, Clone)]
-enum Outcome {
-    Proceeds {
-        changes: Vec<Change>,
-        notes: Vec<Reason>,
-    },
-    Held(Arc<Hold>),
 }
 
 /// One tool of a list.
@@ -411,86 +379,6 @@ fn rule<'d>(
         compared.insert(name.to_owned(), comparison);
     }
     standing
-}
-
-/// Compares one tool with what it is to be compared with.
-fn compare(
-    name: &str,
-    before: Option<&Definition>,
-    definition: &Definition,
-    against: &Against,
-    options: &GateOptions,
-) -> Outcome {
-    // Monitor judges as guard does, and only notes.
-    let posture = match options.posture {
-        Posture::Monitor => Posture::Guard,
-        strictness => strictness,
-    };
-    let (mut verdict, changes, introduced): (Verdict, Vec<Change>, Vec<Marker>) = match against {
-        // A new tool is no matter of a person's refusal, nor of two tools of one name.
-        Against::FirstSight | Against::Refused | Against::Duplicate if before.is_none() => {
-            let verdict = posture::first_sight(definition);
-            let found = match verdict.decision {
-                Decision::Proceed => Vec::new(),
-                _ => markers::scan_definition(definition).markers,
-            };
-            (verdict, Vec::new(), found)
-        }
-        _ => {
-            let examination = posture::examine(before, Some(definition));
-            let verdict = examination.verdict(posture);
-            (verdict, examination.changes, examination.introduced)
-        }
-    };
-    let class = match against {
-        _ if definition.digest().is_raw() => HoldClass::Unreadable,
-        Against::Duplicate => HoldClass::Duplicate,
-        Against::Refused => HoldClass::Refused,
-        Against::FirstSight => HoldClass::FirstSight,
-        Against::NewTool => HoldClass::NewTool,
-        Against::Baseline(..) => HoldClass::Drift,
-    };
-    let of_its_own = match class {
-        HoldClass::Duplicate => Some("The server lists more than one tool of this name, and they differ."),
-        HoldClass::Refused => Some("A person refused exactly this definition."),
-        _ => None,
-    };
-    if let Some(sentence) = of_its_own {
-        verdict.reasons.insert(0, reason(class, sentence));
-        if verdict.decision == Decision::Proceed {
-            verdict.decision = Decision::Hold;
-        }
-    }
-    if verdict.decision == Decision::Proceed {
-        return Outcome::Proceeds {
-            changes,
-            notes: verdict.notes,
-        };
-    }
-    Outcome::Held(Arc::new(Hold {
-        server: options.server.clone(),
-        tool: name.to_owned(),
-        class,
-        decision: match options.posture {
-            Posture::Monitor => Decision::Proceed,
-            Posture::Guard | Posture::Strict => verdict.decision,
-        },
-        reasons: verdict.reasons,
-        changes,
-        markers: introduced,
-        approved_digest: before.map(|before| before.digest().to_string()),
-        declared_digest: Some(definition.digest().to_string()),
-        action: options.tell_action.then(|| action::classify(definition)),
-    }))
-}
-
-/// A reason that is a matter of the gate, not of a definition.
-pub(super) fn reason(class: HoldClass, sentence: &str) -> Reason {
-    Reason {
-        code: class.name(),
-        sentence: sentence.to_owned(),
-        pointer: String::new(),
-    }
 }
 
 /// An element of a list as a tool; `None` for one that is no object or has no name.

@@ -427,7 +427,7 @@ fn what_was_asked_over_an_exchange_that_ended_is_answered_with_an_error() {
     );
     session.client_on(Channel(5), br#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#);
     session.on("closed", |gate, now, outputs| {
-        gate.channel_closed(Channel(4), now, outputs)
+        gate.channel_closed(Channel(4), now, outputs);
     });
     session.server_on(Channel(5), br#"{"jsonrpc":"2.0","id":3,"result":{}}"#);
     insta::assert_snapshot!(session.transcript(), @r#"
@@ -449,7 +449,7 @@ fn a_server_that_went_away_leaves_no_request_without_an_answer() {
         .client(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#)
         .call(2, "one");
     session.on("closed", |gate, now, outputs| {
-        gate.channel_closed(Channel::ONLY, now, outputs)
+        gate.channel_closed(Channel::ONLY, now, outputs);
     });
     assert_eq!(session.gate.open_requests(), 0);
     insta::assert_snapshot!(session.transcript(), @r#"
@@ -470,7 +470,7 @@ fn a_question_of_the_gates_own_that_broke_off_is_asked_again_when_it_is_needed()
     let mut session = Session::legacy();
     session.call(1, "one");
     session.on("closed", |gate, now, outputs| {
-        gate.channel_closed(Channel::OWN, now, outputs)
+        gate.channel_closed(Channel::OWN, now, outputs);
     });
     session.call(2, "one");
     insta::assert_snapshot!(session.transcript(), @r#"

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcpindex::gate::{Channel, GateLimits, GateOptions};
+use mcpindex::gate::{Channel, Gate, GateLimits, GateOptions};
 use mcpindex::pins::Pins;
 use mcpindex_contract::posture::Posture;
 
@@ -459,7 +459,10 @@ fn a_client_that_never_says_that_it_is_initialized_is_told_at_once_and_has_to_as
     session.server(r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18"}}"#);
     session.list(1, ONLY).call(2, "one");
     session.transcript();
-    session.list_changed().call(3, "one").pass(Duration::from_secs(10));
+    session
+        .list_changed()
+        .call(3, "one")
+        .pass(Duration::from_secs(10));
     session.list(4, ONLY).call(5, "one");
     insta::assert_snapshot!(session.transcript(), @r#"
     server: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
@@ -482,7 +485,10 @@ fn what_comes_along_with_an_answer_to_the_gate_goes_out_where_no_exchange_is() {
     let mut session = Session::legacy();
     session.call(1, "one");
     session.server_on(Channel::OWN, br#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#);
-    session.server_on(Channel::OWN, br#"{"jsonrpc":"2.0","method":"notifications/message"}"#);
+    session.server_on(
+        Channel::OWN,
+        br#"{"jsonrpc":"2.0","method":"notifications/message"}"#,
+    );
     insta::assert_snapshot!(session.transcript(), @r#"
     client: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"one"}}
       -> server (own): {"jsonrpc":"2.0","id":"mcpindex-RANDOM-1","method":"tools/list","params":{}}
@@ -680,7 +686,7 @@ fn after_a_new_connection_the_list_is_read_again_before_the_next_call() {
     let mut session = Session::legacy();
     session.list(1, ONLY);
     session.transcript();
-    session.on("reconnected", |gate, now, outputs| gate.reconnected(now, outputs));
+    session.on("reconnected", Gate::reconnected);
     session.call(2, "one").answer(ONLY);
     insta::assert_snapshot!(session.transcript(), @r#"
     reconnected: 

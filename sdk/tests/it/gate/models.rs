@@ -363,7 +363,7 @@ impl World {
             self.now = self.now.max(due);
             woken += 1;
             assert!(woken < 1_000, "the gate asks to be woken again and again");
-            self.act(|gate, now, outputs| gate.tick(now, outputs));
+            self.act(Gate::tick);
         }
         self.now = until;
     }

@@ -16,7 +16,7 @@ use mcpindex_contract::posture::Posture;
 use serde_json::Value;
 
 /// A clock that stands still.
-pub struct Still;
+pub(super) struct Still;
 
 impl Clock for Still {
     fn unix_seconds(&self) -> i64 {
@@ -24,7 +24,7 @@ impl Clock for Still {
     }
 }
 
-pub fn options() -> GateOptions {
+pub(super) fn options() -> GateOptions {
     GateOptions {
         posture: Posture::Guard,
         new_tools: NewTools::Review,
@@ -38,11 +38,11 @@ pub fn options() -> GateOptions {
 }
 
 /// See the module.
-pub struct Session {
-    pub gate: Gate,
-    pub now: Instant,
+pub(super) struct Session {
+    pub(super) gate: Gate,
+    pub(super) now: Instant,
     /// What came out and was not looked at yet.
-    pub outputs: Vec<Output>,
+    pub(super) outputs: Vec<Output>,
     transcript: String,
     /// The ids of the gate's own requests that nobody answered yet.
     own: Vec<String>,
@@ -50,7 +50,7 @@ pub struct Session {
 }
 
 impl Session {
-    pub fn new(options: GateOptions, pins: Pins) -> Session {
+    pub(super) fn new(options: GateOptions, pins: Pins) -> Session {
         Session {
             gate: Gate::new(options, pins),
             now: Instant::now(),
@@ -62,17 +62,17 @@ impl Session {
     }
 
     /// Under guard, nothing pinned, the legacy handshake done.
-    pub fn legacy() -> Session {
+    pub(super) fn legacy() -> Session {
         Session::legacy_with(options(), Pins::memory())
     }
 
-    pub fn legacy_with(options: GateOptions, pins: Pins) -> Session {
+    pub(super) fn legacy_with(options: GateOptions, pins: Pins) -> Session {
         let mut session = Session::new(options, pins);
         session.shake_hands("2025-06-18");
         session
     }
 
-    pub fn shake_hands(&mut self, version: &str) {
+    pub(super) fn shake_hands(&mut self, version: &str) {
         self.client(&format!(
             r#"{{"jsonrpc":"2.0","id":"i","method":"initialize","params":{{"protocolVersion":"{version}"}}}}"#
         ));
@@ -83,30 +83,30 @@ impl Session {
         self.transcript();
     }
 
-    pub fn client(&mut self, message: &str) -> &mut Session {
+    pub(super) fn client(&mut self, message: &str) -> &mut Session {
         self.client_bytes(message.as_bytes())
     }
 
-    pub fn client_bytes(&mut self, message: &[u8]) -> &mut Session {
+    pub(super) fn client_bytes(&mut self, message: &[u8]) -> &mut Session {
         self.client_on(Channel::ONLY, message)
     }
 
-    pub fn client_on(&mut self, channel: Channel, message: &[u8]) -> &mut Session {
+    pub(super) fn client_on(&mut self, channel: Channel, message: &[u8]) -> &mut Session {
         let mut outputs = Vec::new();
         self.gate
             .from_client(channel, message.to_vec(), self.now, &mut outputs);
         self.write("client", message, outputs)
     }
 
-    pub fn server(&mut self, message: &str) -> &mut Session {
+    pub(super) fn server(&mut self, message: &str) -> &mut Session {
         self.server_bytes(message.as_bytes())
     }
 
-    pub fn server_bytes(&mut self, message: &[u8]) -> &mut Session {
+    pub(super) fn server_bytes(&mut self, message: &[u8]) -> &mut Session {
         self.server_on(Channel::ONLY, message)
     }
 
-    pub fn server_on(&mut self, channel: Channel, message: &[u8]) -> &mut Session {
+    pub(super) fn server_on(&mut self, channel: Channel, message: &[u8]) -> &mut Session {
         let mut outputs = Vec::new();
         self.gate
             .from_server(channel, message.to_vec(), self.now, &mut outputs);
@@ -114,28 +114,28 @@ impl Session {
     }
 
     /// The client asks for the list, and the server gives this result.
-    pub fn list(&mut self, id: u64, result: &str) -> &mut Session {
+    pub(super) fn list(&mut self, id: u64, result: &str) -> &mut Session {
         self.client(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#));
         self.server(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#))
     }
 
-    pub fn call(&mut self, id: u64, tool: &str) -> &mut Session {
+    pub(super) fn call(&mut self, id: u64, tool: &str) -> &mut Session {
         self.client(&format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}"}}}}"#
         ))
     }
 
-    pub fn list_changed(&mut self) -> &mut Session {
+    pub(super) fn list_changed(&mut self) -> &mut Session {
         self.server(LIST_CHANGED)
     }
 
     /// The server answers the gate's oldest question.
-    pub fn answer(&mut self, result: &str) -> &mut Session {
+    pub(super) fn answer(&mut self, result: &str) -> &mut Session {
         let id = self.own.remove(0);
         self.server(&format!(r#"{{"jsonrpc":"2.0","id":"{id}","result":{result}}}"#))
     }
 
-    pub fn answer_with_error(&mut self) -> &mut Session {
+    pub(super) fn answer_with_error(&mut self) -> &mut Session {
         let id = self.own.remove(0);
         self.server(&format!(
             r#"{{"jsonrpc":"2.0","id":"{id}","error":{{"code":-32603,"message":"no"}}}}"#
@@ -143,21 +143,21 @@ impl Session {
     }
 
     /// The id of the gate's oldest question that nobody answered yet.
-    pub fn own_id(&self) -> String {
+    pub(super) fn own_id(&self) -> String {
         self.own[0].clone()
     }
 
     /// The same, for an answer by hand.
-    pub fn take_own_id(&mut self) -> String {
+    pub(super) fn take_own_id(&mut self) -> String {
         self.own.remove(0)
     }
 
-    pub fn has_own_question(&self) -> bool {
+    pub(super) fn has_own_question(&self) -> bool {
         !self.own.is_empty()
     }
 
     /// Time goes by, and the gate is woken whenever it asked to be.
-    pub fn pass(&mut self, time: Duration) -> &mut Session {
+    pub(super) fn pass(&mut self, time: Duration) -> &mut Session {
         let until = self.now + time;
         let mut woken = 0;
         while let Some(due) = self.gate.next_tick().filter(|due| *due <= until) {
@@ -173,14 +173,18 @@ impl Session {
     }
 
     /// Anything else that is done to the gate.
-    pub fn on(&mut self, what: &str, act: impl FnOnce(&mut Gate, Instant, &mut Vec<Output>)) -> &mut Session {
+    pub(super) fn on(
+        &mut self,
+        what: &str,
+        act: impl FnOnce(&mut Gate, Instant, &mut Vec<Output>),
+    ) -> &mut Session {
         let mut outputs = Vec::new();
         act(&mut self.gate, self.now, &mut outputs);
         self.write(what, b"", outputs)
     }
 
     /// What happened since this was asked last.
-    pub fn transcript(&mut self) -> String {
+    pub(super) fn transcript(&mut self) -> String {
         self.outputs.clear();
         std::mem::take(&mut self.transcript)
     }
@@ -258,7 +262,7 @@ impl Session {
     }
 }
 
-pub const LIST_CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+pub(super) const LIST_CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
 
 fn on(channel: Channel) -> String {
     match channel {
