@@ -234,7 +234,7 @@ async fn gate_command(plan: &Plan, command: &[String], output: &mut Output) -> E
     let gate = plan.gate(AuthContext::Local);
     let server = &plan.options.server;
     let ended = stdio::run(command, gate, Drill::of(&plan.state), |event| {
-        output.error(&told::line(plan.options.posture, server, &event))
+        output.error(&told::line(plan.options.posture, server, &event));
     })
     .await;
     match ended {

@@ -56,7 +56,7 @@ impl Gate {
         tokio::spawn(serve(self, ours, (read, write), tell, questions));
         Attached {
             stream: client,
-            events: events,
+            events,
             control: Control(ask),
         }
     }

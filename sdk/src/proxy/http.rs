@@ -23,7 +23,7 @@ use crate::proxy::lines::{Incoming, TooLong};
 use crate::state::StateDirectory;
 use crate::wire::http::remote::Remote;
 use crate::wire::http::{Endpoint, HttpClient, RemoteLimits};
-use relay::Relay;
+use relay::{EndOnDrop, Relay};
 use terminal::{Said, Terminal};
 
 /// How long the server may still answer what was asked, once the client has closed its end.
@@ -50,7 +50,7 @@ pub struct HttpOptions {
 /// What a person should know beside the messages.
 pub enum Notice {
     /// Something the gate tells.
-    Event(Event),
+    Event(Box<Event>),
     /// One line about the connection. Texts of the server in it are as sent: made visible where it is shown.
     Line(String),
 }
@@ -64,9 +64,12 @@ pub enum HttpEnd {
     /// The server asks for a sign-in, or refuses the one given. The line says what to do.
     #[error("{0}")]
     SignIn(String),
-    /// Reading from or writing to the client failed.
-    #[error("the client's end: {0}")]
-    Client(String),
+    /// The client sent a message that is too long to be read.
+    #[error("the client sent a message of more than {0} bytes: the session was ended")]
+    TooLong(usize),
+    /// The gate itself failed half-way, so that nothing can be judged any more.
+    #[error("the gate failed: the session was ended")]
+    Failed,
 }
 
 /// With which credentials these headers ask: `anonymous`, or `header:NAME` for the first that carries one.
@@ -79,25 +82,26 @@ pub fn auth_context(headers: &[(String, SecretString)]) -> AuthContext {
 
 /// The header, in lower case, that carries a credential: `authorization` before any other that is named like one.
 pub(in crate::proxy) fn credential<'n>(names: impl Iterator<Item = &'n str>) -> Option<String> {
-    const WORDS: [&str; 7] = [
+    const WORDS: [&str; 9] = [
         "auth",
+        "authorization",
         "key",
+        "apikey",
         "token",
         "secret",
         "cookie",
         "credential",
         "password",
     ];
+    // Not the protocol's own, nor an argument that a tool wants mirrored, nor what a browser or a proxy adds.
+    const OTHERS: [&str; 3] = ["mcp-", "sec-", "proxy-"];
     let names: Vec<String> = names.map(str::to_ascii_lowercase).collect();
-    names
-        .iter()
-        .find(|name| *name == "authorization")
-        .or_else(|| {
-            names
-                .iter()
-                .find(|name| WORDS.iter().any(|word| name.contains(word)))
-        })
-        .cloned()
+    let is_named_so = |name: &&String| {
+        !OTHERS.iter().any(|start| name.starts_with(start))
+            && name.split(['-', '_']).any(|word| WORDS.contains(&word))
+    };
+    let authorization = names.iter().find(|name| *name == "authorization");
+    authorization.or_else(|| names.iter().find(is_named_so)).cloned()
 }
 
 /// Moves messages between a client on two byte streams and a remote server until the client's end closes (`Ok`), `stop`
@@ -115,21 +119,18 @@ pub async fn run(
     let credential = credential(options.endpoint.headers.iter().map(|(name, _)| name.as_str()));
     let remote = Arc::new(Remote::new(options.client, options.endpoint, options.limits));
     let (say, said) = mpsc::channel(QUEUE);
-    let (finish, mut finished) = watch::channel(None);
+    let (finish, mut finished) = watch::channel(false);
     let terminal = Terminal::new(say.clone(), Arc::clone(&tell), finish, credential);
     let relay = Relay::new(gate, remote, terminal, tell, drill);
+    let _ends_with_us = EndOnDrop(Arc::clone(&relay));
     let mut writer = tokio::spawn(write(client_write, said));
 
     let end = tokio::select! {
         end = read(&relay, client_read, message_bytes) => end,
-        written = &mut writer => Err(HttpEnd::Client(match written {
-            Ok(Err(error)) => error.to_string(),
-            Ok(Ok(())) | Err(_) => "it can't be written to".to_owned(),
-        })),
-        () = relay.ended() => Err(HttpEnd::Client("the gate failed: see above".to_owned())),
-        line = finished.wait_for(Option::is_some) => Err(HttpEnd::SignIn(
-            line.ok().and_then(|line| line.clone()).unwrap_or_default(),
-        )),
+        // The client reads no more: it is gone, whatever its other end says.
+        _ = &mut writer => Ok(()),
+        () = relay.ended() => Err(HttpEnd::Failed),
+        _ = finished.wait_for(|finished| *finished) => Ok(()),
         () = stop => Ok(()),
     };
     if !writer.is_finished() {
@@ -147,7 +148,11 @@ pub async fn run(
     if let Some(headers) = relay.client.farewell() {
         relay.remote.end_session(headers).await;
     }
-    end
+    // The client may have closed its end over that answer before we did.
+    match relay.client.wants_sign_in() {
+        Some(line) => Err(HttpEnd::SignIn(line)),
+        None => end,
+    }
 }
 
 /// Everything that the client says, until its end closes and what it asked is answered.
@@ -160,9 +165,7 @@ async fn read(
     let mut exchanges = 0;
     loop {
         while let Some(message) = incoming.next() {
-            let message = message.map_err(|TooLong| {
-                HttpEnd::Client(format!("it sent a message of more than {message_bytes} bytes"))
-            })?;
+            let message = message.map_err(|TooLong| HttpEnd::TooLong(message_bytes))?;
             exchanges += 1;
             relay.from_client(Channel(exchanges), message).await;
         }
@@ -209,7 +212,7 @@ mod tests {
             assert_eq!(found.as_deref(), expected, "{names:?}");
         }
         check(&[], None);
-        check(&["Accept-Language", "X-Trace"], None);
+        check(&["Accept-Language", "X-Author", "Mcp-Param-Key"], None);
         check(&["X-Trace", "X-API-Key"], Some("x-api-key"));
         check(&["X-Api-Key", "AUTHORIZATION"], Some("authorization"));
     }

@@ -97,12 +97,13 @@ pub async fn run(
     let bound = listener.local_addr().map_err(not_bound)?;
     let idle = options.idle;
     let listening_at = Arc::new(Listening {
-        port: bound.port(),
+        bound,
         sessions: Sessions::new(options.sessions, idle),
         options,
         new_gate,
         tell,
     });
+    let ending = EndOnDrop(Arc::clone(&listening_at));
     let router = Router::new()
         .route("/mcp", any(serve))
         .fallback(|| async { Refused::NoSuchPath.response() })
@@ -120,14 +121,23 @@ pub async fn run(
         () = sweep => Ok(()),
         () = stop => Ok(()),
     };
-    for entry in listening_at.sessions.drain() {
-        entry.relay.end();
-    }
+    drop(ending);
     end
 }
 
+/// Ends all sessions when dropped, so that nothing of them outlives whoever listens.
+struct EndOnDrop(Arc<Listening>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        for entry in self.0.sessions.drain() {
+            entry.relay.end();
+        }
+    }
+}
+
 struct Listening {
-    port: u16,
+    bound: SocketAddr,
     options: ListenOptions,
     new_gate: NewGate,
     tell: Tell,
@@ -135,7 +145,7 @@ struct Listening {
 }
 
 async fn serve(State(listening): State<Arc<Listening>>, request: Request) -> Response {
-    let served = match door::admit(request.headers(), listening.port) {
+    let served = match door::admit(request.headers(), listening.bound) {
         Err(refused) => Err(refused),
         Ok(()) => match *request.method() {
             Method::POST => listening.post(request).await,
@@ -144,7 +154,7 @@ async fn serve(State(listening): State<Arc<Listening>>, request: Request) -> Res
             _ => Err(Refused::Verb),
         },
     };
-    served.unwrap_or_else(|refused| refused.response())
+    served.unwrap_or_else(Refused::response)
 }
 
 impl Listening {
@@ -196,7 +206,10 @@ impl Listening {
                     });
                 }
                 Some(Part::Refused(refusal)) => {
-                    if is_new {
+                    let status = refusal.answered.as_ref().map(|answered| answered.status);
+                    // A session that the server has forgotten is none here either.
+                    let is_gone = status == Some(StatusCode::NOT_FOUND) && relay.client.has_own_id();
+                    if is_new || is_gone {
                         self.sessions.remove(&entry);
                     }
                     return Ok(reply::refusal(refusal, said.id.as_deref()));
@@ -388,7 +401,7 @@ impl Said {
         Ok(Said {
             requests: usize::from(posting.is_request()),
             is_batch: false,
-            is_initialize: posting.is("initialize"),
+            is_initialize: posting.is_request() && posting.is("initialize"),
             id: posting
                 .is_request()
                 .then(|| posting.id.unwrap_or_default().to_owned()),

@@ -34,6 +34,9 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
 /// How long a server may be silent that does not read any more, or whose process has crashed while somebody holds its pipe.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
+/// The least time between two ticks of the gate.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+
 /// Which side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer {
@@ -221,6 +224,7 @@ where
         while let Some(message) = self.from_server.next() {
             self.server_spoke = true;
             let Ok(message) = message else {
+                self.from_server.close();
                 self.server_ended(now);
                 return Err(End::TooLong(Peer::Server));
             };
@@ -263,19 +267,22 @@ where
             return Err(End::ClientClosed);
         }
         if self.silent_until.take_if(|until| *until <= now).is_some() {
-            self.from_server.close();
-            self.server_ended(now);
-            moved = true;
+            if self.to_client.bytes() >= QUEUE_BYTES {
+                // It is not silent: it was not listened to.
+                self.silent_until = Some(now + LAST_WORDS);
+            } else {
+                self.from_server.close();
+                self.server_ended(now);
+                moved = true;
+            }
         }
         if self.gate.next_tick().is_some_and(|tick| tick <= now) {
             self.gate.tick(now, &mut self.outputs);
             moved |= !self.outputs.is_empty();
             self.pass_on();
         }
-        let due = [self.gate.next_tick(), until, self.silent_until]
-            .into_iter()
-            .flatten()
-            .min();
+        let tick = self.gate.next_tick().map(|tick| tick.max(now + SHORTEST_PAUSE));
+        let due = [tick, until, self.silent_until].into_iter().flatten().min();
         if due != self.due
             && let Some(due) = due
         {
@@ -288,7 +295,8 @@ where
 
     /// When the server has to be gone, since the client is.
     fn until(&mut self, now: Instant) -> Option<Instant> {
-        let by_itself = if self.from_client.is_open() {
+        let by_itself = if self.from_client.is_open() || !self.from_server.is_open() {
+            // A client that is there, or a server that is not: what waits for the client may take its time.
             None
         } else if self.to_server.is_closed() && self.gate.open_requests() == 0 {
             Some(*self.idle_since.get_or_insert(now) + PATIENCE)

@@ -173,7 +173,7 @@ impl Server {
     /// Waits until the process fails. One that ends well may have handed its pipes to another, as launchers do.
     async fn crash(&mut self) {
         if self.child.wait().await.is_ok_and(|status| status.success()) {
-            pending().await
+            pending::<()>().await;
         }
     }
 

@@ -1,8 +1,8 @@
 //! Streamable HTTP, both eras: one POST a message, answered by JSON or by an event stream; and, to a server that answers
-//! the first POST as those of 2024-11-05 do, HTTP+SSE ([`super::sse`]).
+//! the first POST as those of 2024-11-05 do, HTTP+SSE (`sse`).
 //!
-//! The HTTP client comes from the caller, who decides which addresses may be contacted. [`Http`] is an inspection's
-//! conversation, one question at a time: it opens no separate stream of a GET and takes up no broken one. [`remote`] is the
+//! The HTTP client comes from the caller, who decides which addresses may be contacted. `Http` is an inspection's
+//! conversation, one question at a time: it opens no separate stream of a GET and takes up no broken one. `remote` is the
 //! gate's: many at a time, and both of these.
 //!
 //! Invariant: every byte of a body is counted before it is kept, no redirect is followed, and the caller's headers go to

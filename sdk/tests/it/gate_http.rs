@@ -54,12 +54,6 @@ impl Server {
         self.log().lines().filter(|known| known.starts_with(line)).count()
     }
 
-    /// The same without the port.
-    pub(crate) fn shown(&self, text: &str) -> String {
-        let url: url::Url = self.url().parse().unwrap();
-        text.replace(&format!("127.0.0.1:{}", url.port().unwrap()), "SERVER")
-    }
-
     fn gated(&self, options: &[&str]) -> Gated {
         let options = [&["--url", self.url()], options].concat();
         Gated::start_server(tempfile::tempdir().unwrap(), &options, &[])
@@ -122,7 +116,7 @@ async fn call(gated: &mut Gated, transport: &str, id: &str, tool: &str) -> Value
         _ => {
             gated
                 .say(&request(id, "tools/call", &format!("{{{members}}}")))
-                .await
+                .await;
         }
     }
     answer(gated, id).await
@@ -207,16 +201,18 @@ async fn a_want_of_a_sign_in_says_what_to_do_and_ends() {
     assert_eq!(refused["id"], 0);
     assert_snapshot!(refused["error"].to_string(), @r#"{"code":-32603,"message":"HTTP 401: the server wants a sign-in: give its token with --bearer-env VARIABLE, or its key with --header 'NAME: VALUE' (signing in from here comes later)"}"#);
     assert_snapshot!(gated.end().await, @r"
-    exit 0
+    exit 5
     --
+    mcpindex: notes: HTTP 401: the server wants a sign-in: give its token with --bearer-env VARIABLE, or its key with --header 'NAME: VALUE' (signing in from here comes later)
     ");
 
     let mut gated = server.gated(&["--server", "notes", "--header", "Authorization: Bearer old"]);
     gated.say(INITIALIZE).await;
     assert_eq!(gated.hear().await["id"], 0);
     assert_snapshot!(gated.end().await, @r"
-    exit 0
+    exit 5
     --
+    mcpindex: notes: HTTP 401: the server does not accept the credential in the header `authorization`: renew it, or give another with --bearer-env VARIABLE or --header 'NAME: VALUE'
     ");
 
     let mut gated = server.gated(&["--header", "Authorization: Bearer fixture-token"]);
@@ -387,6 +383,21 @@ async fn what_was_asked_before_the_client_closed_its_end_is_still_answered() {
     let end = gated.end().await;
     assert!(end.starts_with("exit 0"), "{end}");
     assert_eq!(end.matches("structuredContent").count(), 50, "{end}");
+}
+
+#[tokio::test]
+async fn a_long_message_passes_both_ways() {
+    let server = Server::start("json", &[]);
+    let mut gated = server.gated(&[]);
+    shake_hands(&mut gated, "json").await;
+    let long = "é".repeat(4 << 20);
+    let params = format!(r#"{{"name":"echo","arguments":{{"to":"{long}"}}}}"#);
+    let called = gated.ask("long", "tools/call", &params).await;
+    assert!(
+        called["result"]["structuredContent"]["to"] == *long,
+        "{}",
+        server.log()
+    );
 }
 
 /// A gate that runs in this process, with these bounds; the client's end, and the lines for the person.

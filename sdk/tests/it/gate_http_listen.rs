@@ -14,10 +14,12 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::client::loopback;
+use crate::client::{look_at, loopback};
 use crate::gate_http::{MODERN_META, Server, memory_gate, modern};
+use crate::gate_http_peers::ListeningGate;
 use crate::http::Listening;
-use crate::proxy::{EXECUTABLE, INITIALIZE, INITIALIZED, LIMIT, request, until};
+use crate::proxy::{EXECUTABLE, Gated, INITIALIZE, INITIALIZED, LIMIT, request, until};
+use crate::report::limits;
 
 /// A gate that listens, in this process.
 pub(crate) struct Door {
@@ -581,7 +583,7 @@ async fn sessions_are_as_many_as_may_be_and_the_idle_go() {
     let client = door.session(None).await;
     let gone = async {
         while client.post(&ping).await.status != 404 {
-            tokio::time::sleep(Duration::from_millis(200)).await
+            tokio::time::sleep(Duration::from_millis(200)).await;
         }
     };
     timeout(LIMIT, gone).await.expect("an idle session is kept");
@@ -654,4 +656,67 @@ async fn a_version_without_sessions_has_no_get_and_no_delete() {
     let body = format!(r#"{{"jsonrpc":"2.0","id":"a","method":"tools/list","params":{{{MODERN_META}}}}}"#);
     let refused = client.post_with(&body, &[("mcp-method", "tools/call")]).await;
     assert_snapshot!(refused.shown(), @r#"400 application/json {"jsonrpc":"2.0","id":"a","error":{"code":-32020,"message":"headers that say something else"}}"#);
+}
+
+#[tokio::test]
+async fn what_was_pinned_by_a_gate_that_listens_is_held_by_the_next_on_stdin() {
+    let server = Server::start("stateless", &["change-after=1"]);
+    let directory = tempfile::tempdir().unwrap();
+    let state = directory.path().join("state");
+    let gate = ListeningGate::start(server.url(), &state).await;
+    let look = look_at(&gate.url, &[], &limits()).await;
+    assert_eq!(look.result.unwrap().members.len(), 2);
+    drop(gate);
+    // Somebody else makes the server change, past every gate.
+    let mut past = Client {
+        http: reqwest::Client::builder().no_proxy().build().unwrap(),
+        url: server.url().to_owned(),
+        headers: HeaderMap::new(),
+    };
+    past.says("mcp-protocol-version", "2025-11-25");
+    past.call("a", "echo").await;
+
+    let mut gated = Gated::start_server(directory, &["--url", server.url()], &[]);
+    let listed = gated.shake_hands().await;
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    assert_eq!(tools.len(), 1, "{listed}");
+    assert_eq!(tools[0]["name"], "echo");
+    assert_eq!(
+        gated.call("b", "read_note").await["error"]["data"]["class"],
+        "drift"
+    );
+    assert_eq!(server.count("tools/call read_note"), 0);
+}
+
+#[tokio::test]
+async fn many_sessions_at_once_get_their_own_answers() {
+    let server = Server::start("stream", &[]);
+    let door = Arc::new(Door::before(server.url()).await);
+    let sessions = (0..20).map(|session| {
+        let door = Arc::clone(&door);
+        tokio::spawn(async move {
+            let client = door.session(Some(&format!("token-{session}"))).await;
+            for call in 0..10 {
+                // The same ids in every session.
+                let params = format!(r#"{{"name":"echo","arguments":{{"to":"{session}/{call}"}}}}"#);
+                let reply = client
+                    .post(&request(&format!("{call}"), "tools/call", &params))
+                    .await;
+                let to = reply.answer()["result"]["structuredContent"]["to"].clone();
+                assert_eq!(to, format!("{session}/{call}"), "{}", reply.body);
+            }
+        })
+    });
+    for session in sessions.collect::<Vec<_>>() {
+        session.await.unwrap();
+    }
+    let log = server.log();
+    for session in 0..20 {
+        let own = format!("tools/call echo Bearer token-{session}");
+        assert_eq!(
+            log.lines().filter(|line| *line == own).count(),
+            10,
+            "session {session}"
+        );
+    }
 }

@@ -164,3 +164,27 @@ async fn a_server_that_does_not_read_makes_the_client_wait_and_nobody_grow() {
     assert_eq!(ended(&mut gated.child).await, 130);
     writer.await.unwrap();
 }
+
+/// Both ends are closed long before it begins to read, and nothing of the answers is lost.
+#[tokio::test]
+async fn a_client_that_reads_after_everybody_ended_gets_it_all() {
+    const CALLS: usize = 1_000;
+    let mut gated = Gated::start(&[], &[]);
+    gated.shake_hands().await;
+    let mut input = gated.take_input();
+    for call in 0..CALLS {
+        let params = r#"{"name":"big","arguments":{"bytes":100}}"#;
+        let call = request(&call.to_string(), "tools/call", params) + "\n";
+        input.write_all(call.as_bytes()).await.unwrap();
+    }
+    let pid = request("pid", "pid", "{}") + "\n";
+    input.write_all(pid.as_bytes()).await.unwrap();
+    drop(input);
+    crate::proxy::until("all questions", || gated.log().ends_with("pid\n")).await;
+    for call in 0..CALLS {
+        assert_eq!(gated.hear().await["id"], call.to_string());
+    }
+    assert_eq!(gated.hear().await["id"], "pid");
+    assert_eq!(gated.hear_line().await, "");
+    assert_eq!(ended(&mut gated.child).await, 0);
+}

@@ -6,7 +6,7 @@ use crate::peers::path;
 use crate::proxy::EXECUTABLE;
 
 /// What a client prints that starts a server by this line, and what is written to stderr.
-fn run(client: &[&str], server: &[&str], state: &tempfile::TempDir) -> (String, String) {
+pub(crate) fn run(client: &[&str], server: &[&str], state: &tempfile::TempDir) -> (String, String) {
     let output = Command::new(client[0])
         .args(&client[1..])
         .args(server)
@@ -36,7 +36,7 @@ fn check(client: &[&str], server: &[&str]) -> String {
 }
 
 /// The same lines; what comes by itself may come before an answer or after it.
-fn check_same(alone: &str, gated: &str) {
+pub(crate) fn check_same(alone: &str, gated: &str) {
     let sorted = |text: &str| {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         lines.sort_unstable();
@@ -54,7 +54,7 @@ fn everything() -> [String; 3] {
     ["node".to_owned(), script, "stdio".to_owned()]
 }
 
-const OF_EVERYTHING: [&str; 8] = [
+pub(crate) const OF_EVERYTHING: [&str; 8] = [
     "roots",
     "sampling",
     "elicitation",

@@ -33,7 +33,11 @@ async fn look_over_stdio(args: &[&str]) -> String {
     report(&inspect_stdio(&launch(&peer(), args), &limits()).await)
 }
 
-async fn look_over_http(versions: &'static [ProtocolVersion], config: StreamableHttpServerConfig) -> String {
+/// The notes over streamable HTTP: their URL, and the task that serves them.
+pub(crate) async fn serving(
+    versions: &'static [ProtocolVersion],
+    config: StreamableHttpServerConfig,
+) -> (String, tokio::task::JoinHandle<std::io::Result<()>>) {
     let service: StreamableHttpService<Notes, LocalSessionManager> =
         StreamableHttpService::new(move || Ok(Notes { versions }), Default::default(), config);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -41,12 +45,17 @@ async fn look_over_http(versions: &'static [ProtocolVersion], config: Streamable
     let server = tokio::spawn(async move {
         axum::serve(listener, axum::Router::new().nest_service("/mcp", service)).await
     });
+    (url, server)
+}
+
+async fn look_over_http(versions: &'static [ProtocolVersion], config: StreamableHttpServerConfig) -> String {
+    let (url, server) = serving(versions, config).await;
     let inspection = look_at(&url, &[], &limits()).await;
     server.abort();
     report(&inspection)
 }
 
-const MODERN: &[ProtocolVersion] = &[ProtocolVersion::V_2026_07_28];
+pub(crate) const MODERN: &[ProtocolVersion] = &[ProtocolVersion::V_2026_07_28];
 
 #[tokio::test]
 async fn a_server_of_both_eras_is_listed_over_stdio() {

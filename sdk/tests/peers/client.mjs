@@ -1,8 +1,11 @@
 // A client written with the official TypeScript SDK: `node client.mjs COMMAND ARGUMENT…` starts server-everything by that
-// line, uses all of the protocol that it offers, and prints what it saw, one JSON value a line. Times and random values
-// are left out, so that two runs print the same.
+// line (or finds it at a URL: over HTTP+SSE where that ends with /sse, else over streamable HTTP), uses all of the protocol
+// that it offers, and prints what it saw, one JSON value a line. Times and random values are left out, so that two runs
+// print the same.
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { SSEClientTransport } from "@modelcontextprotocol/sdk/client/sse.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import {
   CreateMessageRequestSchema,
   ElicitRequestSchema,
@@ -40,7 +43,12 @@ const heard = (schema, matches) =>
   );
 const rootsSynced = heard(LoggingMessageNotificationSchema, ({ data }) => `${data}`.startsWith("Roots updated"));
 
-await client.connect(new StdioClientTransport({ command, args, env: process.env, stderr: "inherit" }));
+const transport = () => {
+  if (!command.startsWith("http")) return new StdioClientTransport({ command, args, env: process.env, stderr: "inherit" });
+  const url = new URL(command);
+  return command.endsWith("/sse") ? new SSEClientTransport(url) : new StreamableHTTPClientTransport(url);
+};
+await client.connect(transport());
 print("server", [client.getServerVersion(), client.getServerCapabilities(), client.getInstructions()]);
 print("log", await rootsSynced);
 print("tools", await client.listTools());

@@ -1,6 +1,6 @@
-"""A client written with the official Python SDK: `client.py COMMAND ARGUMENT…` starts server-everything by that line, uses
-all of the protocol that it offers, and prints what it saw, one JSON value a line. Times and random values are left out,
-so that two runs print the same."""
+"""A client written with the official Python SDK: `client.py COMMAND ARGUMENT…` starts server-everything by that line (or
+finds it at a URL, over streamable HTTP), uses all of the protocol that it offers, and prints what it saw, one JSON value
+a line. Times and random values are left out, so that two runs print the same."""
 
 import json
 import os
@@ -10,6 +10,7 @@ import anyio
 import mcp_types as types
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 
 
 def show(what, value):
@@ -46,9 +47,12 @@ async def main():
             updated.set()
 
     command, *args = sys.argv[1:]
-    server = StdioServerParameters(command=command, args=args, env=dict(os.environ))
+    if command.startswith("http"):
+        transport = streamable_http_client(command)
+    else:
+        transport = stdio_client(StdioServerParameters(command=command, args=args, env=dict(os.environ)))
     async with (
-        stdio_client(server) as (read, write),
+        transport as (read, write, *_),
         ClientSession(
             read,
             write,

@@ -29,6 +29,12 @@ use crate::wire::message::{self, Envelope, envelope};
 /// How long a request that was cancelled may still be answered before its exchange is given up.
 const AFTER_CANCELLING: Duration = Duration::from_secs(5);
 
+/// How long the next message waits for a notification or an answer of the client to be taken, so that they arrive in order.
+const IN_ORDER: Duration = Duration::from_secs(5);
+
+/// How long a stream is still read that has given its answer and does not end.
+const AFTER_ANSWERING: Duration = Duration::from_secs(1);
+
 /// A message on its way to the server, as far as it has to be known while it is under way.
 #[derive(Debug, Clone)]
 pub(in crate::proxy) struct Asked {
@@ -59,13 +65,17 @@ impl Asked {
     pub(in crate::proxy) fn is_handshake(&self) -> bool {
         self.is("initialize") || self.is("server/discover")
     }
+
+    fn is_subscription(&self) -> bool {
+        self.is("subscriptions/listen")
+    }
 }
 
 /// The client's side.
 pub(in crate::proxy) trait ClientSide: Send + Sync + Sized + 'static {
     /// The headers of a message to the server.
     fn headers(&self, asked: &Asked, posting: &Posting<'_>) -> HeaderMap;
-    /// A request is under way.
+    /// A message is under way.
     fn begins(&self, asked: &Asked);
     /// The server answers: this is the head.
     fn head<'a>(&'a self, asked: &'a Asked, posted: &'a Posted) -> BoxFuture<'a, ()>;
@@ -76,7 +86,7 @@ pub(in crate::proxy) trait ClientSide: Send + Sync + Sized + 'static {
     /// A message was not taken. What the client's request is answered with instead, as the server's answer; `None` leaves it
     /// to the gate.
     fn refused<'a>(&'a self, asked: &'a Asked, refusal: Refusal) -> BoxFuture<'a, Option<Vec<u8>>>;
-    /// The request is not under way any more.
+    /// It is not under way any more.
     fn ends<'a>(&'a self, asked: &'a Asked) -> BoxFuture<'a, ()>;
     /// Whether a request is cancelled by leaving its exchange (the new era), and not by a message.
     fn leaves_to_cancel(&self) -> bool;
@@ -97,9 +107,19 @@ pub(in crate::proxy) struct Relay<C> {
     open: Mutex<HashMap<String, Open>>,
 }
 
+/// Ends a relay when dropped, so that nothing of it outlives whoever runs it.
+pub(in crate::proxy) struct EndOnDrop<C: ClientSide>(pub(in crate::proxy) Arc<Relay<C>>);
+
+impl<C: ClientSide> Drop for EndOnDrop<C> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 /// An exchange under way.
 struct Open {
     channel: Channel,
+    is_subscription: bool,
     stop: oneshot::Sender<Stop>,
 }
 
@@ -160,22 +180,29 @@ impl<C: ClientSide> Relay<C> {
         (self.tell)(Notice::Line(line));
     }
 
-    /// Resolves once every request of the client is answered.
+    /// Resolves once every request of the client is answered, but for subscriptions, which have no answer.
     pub(in crate::proxy) async fn is_answered(&self) {
         loop {
             let settled = self.settled.notified();
-            let open = self.gate.lock().map_or(0, |gate| gate.open_requests());
-            if open == 0 {
+            let requests = self.gate.lock().map_or(0, |gate| gate.open_requests());
+            if requests <= self.subscriptions() {
                 return;
             }
             settled.await;
         }
     }
 
+    fn subscriptions(&self) -> usize {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.values().filter(|open| open.is_subscription).count()
+    }
+
     pub(in crate::proxy) async fn from_client(self: &Arc<Self>, channel: Channel, message: Vec<u8>) {
         let is_drill = {
             let mut drill = self.drill.lock().unwrap_or_else(PoisonError::into_inner);
-            drill.as_mut().is_some_and(|drill| drill.is_due(&message, Instant::now()))
+            drill
+                .as_mut()
+                .is_some_and(|drill| drill.is_due(&message, Instant::now()))
         };
         let outputs = self.ask(|gate, now, outputs| {
             if is_drill {
@@ -243,7 +270,7 @@ impl<C: ClientSide> Relay<C> {
         async move {
             for output in outputs {
                 match output {
-                    Output::Event(event) => (relay.tell)(Notice::Event(event)),
+                    Output::Event(event) => (relay.tell)(Notice::Event(Box::new(event))),
                     Output::ToClient { channel, message } => relay.client.deliver(channel, message).await,
                     Output::ToServer { channel, message } => relay.to_server(channel, message).await,
                 }
@@ -269,29 +296,46 @@ impl<C: ClientSide> Relay<C> {
         }
         let headers = self.client.headers(&asked, &posting);
         drop(posting);
+        // Before anything else happens: the client's side may look whether something is under way.
+        self.client.begins(&asked);
         if asked.id.is_some() {
-            // Counted before anything else happens: the client's side may look whether something is under way.
-            self.client.begins(&asked);
             let (stop, stopped) = oneshot::channel();
             self.note_open(&asked, stop);
             let relay = Arc::clone(self);
             self.run(async move { relay.exchange(asked, headers, message, stopped).await });
             return;
         }
-        let told = self.remote.post(headers, message, false).await;
-        match told {
+        let (taken, is_taken) = oneshot::channel::<()>();
+        let relay = Arc::clone(self);
+        self.run(async move {
+            relay.tell_server(asked, headers, message).await;
+            drop(taken);
+        });
+        let _ = timeout(IN_ORDER, is_taken).await;
+    }
+
+    /// A notification, or an answer of the client.
+    async fn tell_server(self: &Arc<Self>, asked: Asked, headers: HeaderMap, message: Vec<u8>) {
+        match self.remote.post(headers, message, false).await {
             Ok(posted) => {
                 self.client.head(&asked, &posted).await;
                 self.client.told(self, &asked);
             }
             Err(refusal) => drop(self.client.refused(&asked, refusal).await),
         }
+        self.client.ends(&asked).await;
     }
 
     fn note_open(&self, asked: &Asked, stop: oneshot::Sender<Stop>) {
         let (id, channel) = (asked.id.clone().unwrap_or_default(), asked.channel);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.insert(id, Open { channel, stop });
+        let is_subscription = asked.is_subscription();
+        let begun = Open {
+            channel,
+            is_subscription,
+            stop,
+        };
+        open.insert(id, begun);
     }
 
     /// Takes a cancellation in: the exchange is left at once where that is the cancellation, else once its answer had time to
@@ -348,7 +392,7 @@ impl<C: ClientSide> Relay<C> {
         if !answered {
             self.closed(asked.channel).await;
         }
-        if asked.is("subscriptions/listen") {
+        if asked.is_subscription() {
             // What the server announces from now on, nobody hears.
             self.changed_unseen();
         }
@@ -356,8 +400,8 @@ impl<C: ClientSide> Relay<C> {
     }
 
     async fn carry(self: &Arc<Self>, asked: &Asked, headers: HeaderMap, message: Vec<u8>) -> Carried {
-        // Only a handshake may be said twice, in two transports.
-        let again = asked.is_handshake().then(|| message.clone());
+        // Only this may be said twice, in two transports. A probe of the new era tells nothing about the older one.
+        let again = asked.is("initialize").then(|| message.clone());
         let waits = asked.channel != Channel::OWN;
         let mut posted = self.remote.post(headers.clone(), message, waits).await;
         if let (Err(refusal), Some(message)) = (&posted, again)
@@ -388,7 +432,14 @@ impl<C: ClientSide> Relay<C> {
     async fn carry_stream(self: &Arc<Self>, asked: &Asked, mut messages: Messages) -> Carried {
         let mut is_answered = false;
         let broken = loop {
-            match messages.next().await {
+            let next = match is_answered {
+                false => messages.next().await,
+                true => match timeout(AFTER_ANSWERING, messages.next()).await {
+                    Ok(next) => next,
+                    Err(_) => return Carried::Answered,
+                },
+            };
+            match next {
                 Ok(Some(event)) => {
                     if matches!(self.bring(asked, event.data).await, Carried::Answered) {
                         is_answered = true;

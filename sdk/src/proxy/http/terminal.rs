@@ -9,7 +9,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use reqwest::header::{HeaderMap, HeaderValue};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::gate::Channel;
 use crate::gate::refusal::error_answer;
@@ -36,8 +36,8 @@ pub(super) enum Said {
 pub(super) struct Terminal {
     say: mpsc::Sender<Said>,
     tell: Tell,
-    /// The line that ends it all, once it is told to the client.
-    finish: watch::Sender<Option<String>>,
+    /// Ends it all, once the client is told why.
+    finish: watch::Sender<bool>,
     /// The header whose credential the server gets, if any.
     credential: Option<String>,
     conversation: Mutex<Conversation>,
@@ -59,7 +59,7 @@ impl Terminal {
     pub(super) fn new(
         say: mpsc::Sender<Said>,
         tell: Tell,
-        finish: watch::Sender<Option<String>>,
+        finish: watch::Sender<bool>,
         credential: Option<String>,
     ) -> Terminal {
         Terminal {
@@ -77,6 +77,11 @@ impl Terminal {
         conversation.unasked = None;
         let headers = conversation.headers();
         conversation.session.take().map(|_| headers)
+    }
+
+    /// The line that says so, once the server has refused the handshake for want of a sign-in.
+    pub(super) fn wants_sign_in(&self) -> Option<String> {
+        self.conversation().sign_in.clone()
     }
 
     fn conversation(&self) -> MutexGuard<'_, Conversation> {
@@ -227,9 +232,8 @@ impl ClientSide for Terminal {
     }
 
     fn ends<'a>(&'a self, _: &'a Asked) -> BoxFuture<'a, ()> {
-        let sign_in = self.conversation().sign_in.take();
-        if let Some(line) = sign_in {
-            self.finish.send_replace(Some(line));
+        if self.wants_sign_in().is_some() {
+            self.finish.send_replace(true);
         }
         futures::future::ready(()).boxed()
     }
@@ -256,6 +260,7 @@ async fn hear_unasked(relay: Arc<Relay<Terminal>>, headers: HeaderMap) {
     loop {
         match relay.remote.listen(headers.clone(), last_id.as_deref()).await {
             Ok((_, _, mut messages)) => {
+                let opened = Instant::now();
                 if std::mem::replace(&mut was_open, true) {
                     // What it said in between is lost.
                     relay.changed_unseen();
@@ -272,6 +277,9 @@ async fn hear_unasked(relay: Arc<Relay<Terminal>>, headers: HeaderMap) {
                             return;
                         }
                     }
+                }
+                if opened.elapsed() > relay.remote.limits().pause {
+                    failures = 0;
                 }
                 last_id = messages.last_id().map(<[u8]>::to_vec);
                 retry = messages.retry();

@@ -3,6 +3,8 @@
 //!
 //! Invariant: a request passes only with a Host that is ours and, where it has an Origin, with ours.
 
+use std::net::{IpAddr, SocketAddr};
+
 use axum::http::header::{self, HeaderMap, HeaderName};
 
 use crate::proxy::listen::reply::Refused;
@@ -47,12 +49,12 @@ const OF_THE_SERVER: [HeaderName; 7] = [
 ];
 
 /// Lets a request in, or says why not.
-pub(super) fn admit(headers: &HeaderMap, port: u16) -> Result<(), Refused> {
+pub(super) fn admit(headers: &HeaderMap, bound: SocketAddr) -> Result<(), Refused> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else {
         return Err(Refused::Host);
     };
-    if !host.to_str().is_ok_and(|host| is_ours(host, port)) {
+    if !host.to_str().is_ok_and(|host| is_ours(host, bound)) {
         return Err(Refused::Host);
     }
     let is_our_page = |origin: &header::HeaderValue| {
@@ -60,7 +62,7 @@ pub(super) fn admit(headers: &HeaderMap, port: u16) -> Result<(), Refused> {
             .to_str()
             .ok()
             .and_then(|origin| origin.strip_prefix("http://"));
-        host.is_some_and(|host| is_ours(host, port))
+        host.is_some_and(|host| is_ours(host, bound))
     };
     if !headers.get_all(header::ORIGIN).iter().all(is_our_page) {
         return Err(Refused::Origin);
@@ -72,15 +74,20 @@ pub(super) fn admit(headers: &HeaderMap, port: u16) -> Result<(), Refused> {
     }
 }
 
-/// A loopback address, or the name for it, with this port.
-fn is_ours(host: &str, port: u16) -> bool {
+/// The address that is listened on, or a loopback name for it.
+fn is_ours(host: &str, bound: SocketAddr) -> bool {
+    let port = bound.port();
+    let address = match bound.ip() {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    };
     let name = match host.rsplit_once(':') {
         Some((name, given)) if given.parse() == Ok(port) => name,
         // Port 80 goes without saying; what else has a colon is an IPv6 address.
         _ if port == 80 => host,
         _ => return false,
     };
-    ["127.0.0.1", "localhost", "[::1]"]
+    ["127.0.0.1", "localhost", "[::1]", &address]
         .iter()
         .any(|ours| name.eq_ignore_ascii_case(ours))
 }
@@ -89,12 +96,13 @@ fn is_ours(host: &str, port: u16) -> bool {
 pub(super) fn for_the_server(headers: &HeaderMap, is_id_ours: bool) -> HeaderMap {
     let named = named_by_connection(headers);
     let passes = |name: &HeaderName| {
-        !OF_THE_CONNECTION.contains(name)
-            && !OF_THIS_ADDRESS.contains(name)
-            && !named.iter().any(|named| name.as_str() == named)
-            && !name.as_str().starts_with("sec-")
-            && !name.as_str().starts_with("access-control-")
-            && !(is_id_ours && *name == SESSION)
+        let stays = OF_THE_CONNECTION.contains(name)
+            || OF_THIS_ADDRESS.contains(name)
+            || named.iter().any(|named| name.as_str() == named)
+            || name.as_str().starts_with("sec-")
+            || name.as_str().starts_with("access-control-")
+            || (is_id_ours && *name == SESSION);
+        !stays
     };
     pass(headers, passes)
 }
@@ -103,11 +111,12 @@ pub(super) fn for_the_server(headers: &HeaderMap, is_id_ours: bool) -> HeaderMap
 pub(super) fn for_the_client(headers: &HeaderMap) -> HeaderMap {
     let named = named_by_connection(headers);
     let passes = |name: &HeaderName| {
-        !OF_THE_CONNECTION.contains(name)
-            && !OF_THE_SERVER.contains(name)
-            && !named.iter().any(|named| name.as_str() == named)
+        let stays = OF_THE_CONNECTION.contains(name)
+            || OF_THE_SERVER.contains(name)
+            || named.iter().any(|named| name.as_str() == named)
             // Which pages may read its answers is no decision for this address.
-            && !name.as_str().starts_with("access-control-")
+            || name.as_str().starts_with("access-control-");
+        !stays
     };
     pass(headers, passes)
 }
@@ -148,7 +157,11 @@ mod tests {
     #[test]
     fn only_this_address_is_let_in() {
         fn check(lines: &[(&'static str, &str)], expected: Result<(), Refused>) {
-            assert_eq!(admit(&headers(lines), 8080), expected, "{lines:?}");
+            assert_eq!(
+                admit(&headers(lines), "127.0.0.1:8080".parse().unwrap()),
+                expected,
+                "{lines:?}"
+            );
         }
         for host in ["127.0.0.1:8080", "localhost:8080", "LOCALHOST:8080", "[::1]:8080"] {
             check(&[("host", host)], Ok(()));
@@ -193,10 +206,12 @@ mod tests {
 
     #[test]
     fn port_80_goes_without_saying() {
-        assert_eq!(admit(&headers(&[("host", "localhost")]), 80), Ok(()));
-        assert_eq!(admit(&headers(&[("host", "[::1]")]), 80), Ok(()));
+        let bound = "127.0.0.2:80".parse().unwrap();
+        for host in ["localhost", "[::1]", "127.0.0.2", "127.0.0.2:80"] {
+            assert_eq!(admit(&headers(&[("host", host)]), bound), Ok(()), "{host}");
+        }
         assert_eq!(
-            admit(&headers(&[("host", "evil.example")]), 80),
+            admit(&headers(&[("host", "evil.example")]), bound),
             Err(Refused::Host)
         );
     }

@@ -156,11 +156,11 @@ impl Session {
         !listeners.streams.is_empty() || !self.open_requests().is_empty()
     }
 
-    /// Whether a request of this id is open.
+    /// Whether a request of this id waits for its answer.
     pub(super) fn has_open(&self, id: &str) -> bool {
-        self.open_requests()
-            .values()
-            .any(|open| open.said.id.as_deref() == Some(id))
+        let open = self.open_requests();
+        open.values()
+            .any(|open| open.due > 0 && open.said.id.as_deref() == Some(id))
     }
 
     /// A POST of the client. The channel is its own, and what it is answered with comes out here.

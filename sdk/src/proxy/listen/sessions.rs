@@ -93,7 +93,11 @@ impl Sessions {
                 if let Some(ours) = ours {
                     all.remove(&Key::Id(ours));
                 }
-                all.insert(Key::Id(id.as_bytes().to_vec()), Arc::clone(entry));
+                let before = all.insert(Key::Id(id.as_bytes().to_vec()), Arc::clone(entry));
+                // A server that gives one id twice means one session.
+                if let Some(before) = before.filter(|before| !Arc::ptr_eq(before, entry)) {
+                    before.relay.end();
+                }
                 id.clone()
             }
             (None, ours) => HeaderValue::from_bytes(&ours.unwrap_or_default())

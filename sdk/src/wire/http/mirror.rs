@@ -222,11 +222,9 @@ fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Mark>) {
 
 /// As it is where a header can carry it, else `=?base64?…?=`.
 fn fit_for_a_header(value: &str) -> Cow<'_, str> {
-    let is_plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~'))
-        && !value.starts_with(' ')
-        && !value.ends_with(' ')
-        && !(value.starts_with("=?base64?") && value.ends_with("?="));
-    if is_plain {
+    let is_wrapped = value.starts_with("=?base64?") && value.ends_with("?=");
+    let is_plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~')) && value.trim() == value;
+    if is_plain && !is_wrapped {
         Cow::Borrowed(value)
     } else {
         Cow::Owned(format!("=?base64?{}?=", base64(value.as_bytes())))

@@ -121,7 +121,7 @@ impl Remote {
                     takes_up: !is_subscription,
                     failures: 0,
                     heard: Instant::now(),
-                    _turn: turn,
+                    turn,
                 }))
             }
         };
@@ -147,7 +147,7 @@ impl Remote {
             takes_up: false,
             failures: 0,
             heard: Instant::now(),
-            _turn: None,
+            turn: None,
         };
         Ok((status, answered, messages))
     }
@@ -237,7 +237,7 @@ pub(crate) struct Messages {
     takes_up: bool,
     failures: usize,
     heard: Instant,
-    _turn: Option<OwnedSemaphorePermit>,
+    turn: Option<OwnedSemaphorePermit>,
 }
 
 impl Messages {
@@ -246,9 +246,10 @@ impl Messages {
         self.method
     }
 
-    /// What was waited for has come: the stream is not taken up again when it ends.
+    /// What was waited for has come: the stream is not taken up again when it ends, and others have their turn.
     pub(crate) fn has_its_answer(&mut self) {
         self.takes_up = false;
+        self.turn = None;
     }
 
     /// The id after which the stream can be opened again.
