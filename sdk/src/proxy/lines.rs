@@ -4,7 +4,7 @@
 //! reader), so that a line that is passed on is the same to the byte. Everything here is polled and nothing is lost
 //! between two polls.
 //!
-//! Invariant: no byte is copied more than once on its way, and no more memory is kept than for what has not been sent.
+//! Invariant: no long message is copied more than once on its way, and no more memory is kept than for what has not been sent.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -20,8 +20,14 @@ const READ_BYTES: usize = 64 << 10;
 /// From this length on a line that stands alone in the buffer takes the buffer with it, and is not copied.
 const OWN_BUFFER_BYTES: usize = 16 << 10;
 
-/// How many messages go into one write.
-const MESSAGES_AT_ONCE: usize = 32;
+/// Messages up to this length are put together, so that a burst of them goes out in one piece.
+const SHORT_BYTES: usize = 4 << 10;
+
+/// The longest such piece.
+const PIECE_BYTES: usize = 32 << 10;
+
+/// How many pieces go into one write.
+const PIECES_AT_ONCE: usize = 32;
 
 /// A line that is longer than a message may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,8 +123,9 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
 /// What goes out.
 pub(super) struct Outgoing<W> {
     stream: Option<W>,
-    messages: VecDeque<Vec<u8>>,
-    /// How much of the first message is written.
+    /// One message or several, each with its line end.
+    pieces: VecDeque<Vec<u8>>,
+    /// How much of the first piece is written.
     written: usize,
     /// How much waits in all.
     bytes: usize,
@@ -130,7 +137,7 @@ impl<W: AsyncWrite + Unpin> Outgoing<W> {
     pub(super) fn new(stream: W) -> Outgoing<W> {
         Outgoing {
             stream: Some(stream),
-            messages: VecDeque::new(),
+            pieces: VecDeque::new(),
             written: 0,
             bytes: 0,
             flushed: true,
@@ -145,7 +152,14 @@ impl<W: AsyncWrite + Unpin> Outgoing<W> {
         }
         message.push(b'\n');
         self.bytes += message.len();
-        self.messages.push_back(message);
+        if message.len() <= SHORT_BYTES
+            && let Some(last) = self.pieces.back_mut()
+            && last.len() + message.len() <= PIECE_BYTES
+        {
+            last.extend_from_slice(&message);
+        } else {
+            self.pieces.push_back(message);
+        }
     }
 
     /// How many bytes wait.
@@ -155,7 +169,7 @@ impl<W: AsyncWrite + Unpin> Outgoing<W> {
 
     /// Whether all that was put in is out.
     pub(super) fn is_drained(&self) -> bool {
-        self.messages.is_empty() && self.flushed
+        self.pieces.is_empty() && self.flushed
     }
 
     /// Whether nothing can be written any more.
@@ -171,7 +185,7 @@ impl<W: AsyncWrite + Unpin> Outgoing<W> {
     /// Closes it now, and forgets what waits.
     pub(super) fn abandon(&mut self) {
         self.stream = None;
-        self.messages.clear();
+        self.pieces.clear();
         self.bytes = 0;
         self.flushed = true;
     }
@@ -183,7 +197,7 @@ impl<W: AsyncWrite + Unpin> Outgoing<W> {
             let Some(stream) = self.stream.as_mut().map(Pin::new) else {
                 return Ok(moved);
             };
-            if self.messages.is_empty() {
+            if self.pieces.is_empty() {
                 if !self.flushed {
                     match stream.poll_flush(context)? {
                         Poll::Ready(()) => self.flushed = true,
@@ -199,13 +213,13 @@ impl<W: AsyncWrite + Unpin> Outgoing<W> {
                 }
                 return Ok(moved);
             }
-            let sent = match self.messages.as_slices().0 {
+            let sent = match self.pieces.as_slices().0 {
                 [only] => stream.poll_write(context, &only[self.written..])?,
                 several => {
-                    let mut slices = [IoSlice::new(&[]); MESSAGES_AT_ONCE];
+                    let mut slices = [IoSlice::new(&[]); PIECES_AT_ONCE];
                     let mut count = 0;
-                    for (slice, message) in slices.iter_mut().zip(several.iter()) {
-                        *slice = IoSlice::new(message);
+                    for (slice, piece) in slices.iter_mut().zip(several) {
+                        *slice = IoSlice::new(piece);
                         count += 1;
                     }
                     slices[0].advance(self.written);
@@ -225,15 +239,15 @@ impl<W: AsyncWrite + Unpin> Outgoing<W> {
         self.bytes -= sent;
         self.written += sent;
         self.flushed = false;
-        while let Some(first) = self.messages.front()
+        while let Some(first) = self.pieces.front()
             && self.written >= first.len()
         {
             self.written -= first.len();
-            self.messages.pop_front();
+            self.pieces.pop_front();
         }
-        if self.messages.is_empty() {
+        if self.pieces.is_empty() {
             // A burst of answers is no reason to keep room for the next.
-            self.messages.shrink_to(MESSAGES_AT_ONCE);
+            self.pieces.shrink_to(PIECES_AT_ONCE);
         }
     }
 }
