@@ -163,6 +163,9 @@ fn nothing_seen(record: &Record) -> Verdict {
 
 fn of_tool(record: &Record, pin: &ToolPin) -> Verdict {
     let verdict = match (waiting(pin), &pin.baseline) {
+        (0, _) if pin.is_refused_now() => {
+            Verdict::of(Answer::NeedsPerson, "refused", sentence_of("refused"))
+        }
         (0, Some(baseline)) => {
             let code = via_code(baseline.via);
             let ready = Verdict::of(Answer::Ready, code, sentence_of(code));
@@ -188,7 +191,7 @@ fn of_tool(record: &Record, pin: &ToolPin) -> Verdict {
 /// What is held of a tool and for what.
 fn held_sentence(pin: &ToolPin, is_pinned: bool) -> String {
     let mut codes: Vec<&str> = Vec::new();
-    for (_, held) in pin.waiting() {
+    if let Some((_, held)) = pin.waiting() {
         for code in &held.codes {
             if !codes.contains(&code.as_str()) {
                 codes.push(code);
@@ -269,11 +272,11 @@ fn some(names: &[&str]) -> String {
 }
 
 fn waiting(pin: &ToolPin) -> usize {
-    pin.waiting().count()
+    usize::from(pin.waiting().is_some())
 }
 
 fn instructions_wait(record: &Record) -> bool {
-    record.waiting_instructions().next().is_some()
+    record.waiting_instructions().is_some()
 }
 
 fn via_code(via: Via) -> &'static str {

@@ -142,7 +142,8 @@ fn entries<'r>(key: &ServerKey, record: &'r Record) -> Vec<Entry<'r>> {
     let approved = approved.map(|pin| pin.digest.as_str());
     let instructions = record
         .waiting_instructions()
-        .map(|(digest, held)| entry("instructions", None, digest, approved, held));
+        .map(|(digest, held)| entry("instructions", None, digest, approved, held))
+        .into_iter();
     let tools = record.waiting().flat_map(|(name, pin)| {
         let approved = pin.baseline.as_ref().map(|pin| pin.digest.as_str());
         pin.waiting()

@@ -286,8 +286,7 @@ fn in_short(record: &Record) -> String {
 
 /// How many definitions and instructions wait for a person.
 pub(super) fn waiting(record: &Record) -> usize {
-    let tools = record.waiting().map(|(_, tool)| tool.waiting().count());
-    tools.sum::<usize>() + record.waiting_instructions().count()
+    record.waiting().count() + usize::from(record.waiting_instructions().is_some())
 }
 
 pub(super) fn nothing_pinned(key: &ServerKey) -> Mistake {

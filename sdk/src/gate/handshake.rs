@@ -159,10 +159,10 @@ fn rule(record: &Record, now: Option<&Instructions>, posture: Posture) -> Ruling
 /// Whether the record has to change for this.
 fn needs_writing(record: &Record, ruling: &Ruling, now: Option<&Instructions>) -> bool {
     match ruling {
-        Ruling::Pass { .. } => record.instructions.is_none(),
+        Ruling::Pass { .. } => record.instructions.is_none() || record.held_instructions_now.is_some(),
         Ruling::LeaveOut { .. } => now.is_some_and(|now| {
             let digest = now.digest.to_string();
-            !record.held_instructions.contains_key(&digest)
+            record.held_instructions_now != Some(digest)
         }),
     }
 }
@@ -173,6 +173,7 @@ fn write(record: &mut Record, ruling: &Ruling, now: Option<&Instructions>, liter
             let literal = literal.filter(|_| now.is_some());
             record.pin_instructions(now, literal, Via::FirstSight, at);
         }
+        (Ruling::Pass { .. }, ..) => record.let_instructions_through(),
         (Ruling::LeaveOut { codes, .. }, Some(now), Some(literal)) => {
             record.hold_instructions(now, literal, codes, at);
         }

@@ -364,6 +364,10 @@ fn rule<'d>(
     let baseline = known.and_then(|tool| tool.baseline.as_ref());
     let written = digest.to_string();
     let Some(against) = against(name, same_name, record, pass.is_first_sight, options) else {
+        // It is the baseline, perhaps again: what was let through or held meanwhile is over.
+        if known.is_some_and(|tool| tool.last_seen.is_some() || tool.held_now.is_some()) {
+            pass.steps.push((declared, Step::Accept));
+        }
         return Standing::Proceeds;
     };
     let outcome = match compared.get(name) {
@@ -383,7 +387,8 @@ fn rule<'d>(
                 hold.class,
                 HoldClass::Drift | HoldClass::NewTool | HoldClass::FirstSight
             );
-            if waits_for_a_person && !is_kept {
+            let is_noted = known.is_some_and(|tool| tool.held_now.as_ref() == Some(&written));
+            if waits_for_a_person && !is_kept || is_kept && !is_noted {
                 let codes = hold.reasons.iter().map(|reason| reason.code).collect();
                 pass.steps.push((declared, Step::Hold(codes)));
             }
@@ -405,7 +410,8 @@ fn rule<'d>(
                     let last_seen = known.and_then(|tool| tool.last_seen.as_ref());
                     let is_known = baseline.digest == written
                         || last_seen.is_some_and(|last_seen| last_seen.digest == written);
-                    if !is_known {
+                    let was_held = known.is_some_and(|tool| tool.held_now.is_some());
+                    if !is_known || was_held {
                         pass.steps.push((declared, Step::Accept));
                     }
                     let moved = meta.map(|meta| meta.to_string());

@@ -80,21 +80,28 @@ pub struct ToolPin {
     /// Digest and time of what was shown last, when it is not the baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_seen: Option<Accepted>,
-    /// What is held and waits for a person, by written digest; at most [`Record::MAX_HELD`] a tool.
+    /// Every definition that was held, by written digest; at most [`Record::MAX_HELD`] a tool.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub held: BTreeMap<String, Held>,
+    /// The held digest that the server declared when it listed the tool last; `None` while what it declares is let through.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_now: Option<String>,
     /// Digests that a person refused, and when (unix seconds). What is refused and held waits for nobody.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub refused: BTreeMap<String, i64>,
 }
 
 impl ToolPin {
-    /// What is held and not refused, by written digest.
-    pub fn waiting(&self) -> impl Iterator<Item = (&str, &Held)> {
-        self.held
-            .iter()
-            .filter(|(digest, _)| !self.refused.contains_key(*digest))
-            .map(|(digest, held)| (digest.as_str(), held))
+    /// What waits for a person, with its written digest: what the server declares now, when that is held and not refused. A
+    /// definition that was held once and is declared no more waits for nobody.
+    pub fn waiting(&self) -> Option<(&str, &Held)> {
+        waiting(&self.held, self.held_now.as_ref(), &self.refused)
+    }
+
+    /// Whether what the server declares now was refused by a person.
+    pub fn is_refused_now(&self) -> bool {
+        let refused = |digest| self.refused.contains_key(digest);
+        self.held_now.as_ref().is_some_and(refused)
     }
 
     fn remember(&mut self, step: Accepted) {
@@ -163,9 +170,12 @@ pub struct Record {
     /// The instructions' baseline; outer `None`: never seen; inner: pinned as absent.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "seen")]
     pub instructions: Option<Option<TextPin>>,
-    /// Instructions that wait for a person, by written digest.
+    /// Instructions that were held, by written digest.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub held_instructions: BTreeMap<String, Held>,
+    /// The held ones that the server gave last; `None` while what it gives is let through.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_instructions_now: Option<String>,
     /// Instructions that a person refused, by written digest, and when (unix seconds): held without waiting.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub refused_instructions: BTreeMap<String, i64>,
@@ -234,6 +244,7 @@ impl Record {
         let Some(baseline) = &pin.baseline else {
             return;
         };
+        pin.held_now = None;
         let digest = definition.digest().to_string();
         if digest == baseline.digest {
             pin.last_seen = None;
@@ -255,13 +266,9 @@ impl Record {
     /// take a `_meta` that nobody was shown.
     pub fn hold(&mut self, tool: &str, definition: &Definition, codes: &[&str], at: i64) {
         let pin = self.tools.entry(tool.to_owned()).or_default();
-        keep(
-            &mut pin.held,
-            definition.digest().to_string(),
-            definition.text(),
-            codes,
-            at,
-        );
+        let digest = definition.digest().to_string();
+        pin.held_now = Some(digest.clone());
+        keep(&mut pin.held, digest, definition.text(), codes, at);
     }
 
     /// A person approved exactly this digest: the held definition becomes the baseline. `false` when no such digest is held,
@@ -311,7 +318,7 @@ impl Record {
         if let Some((instructions, literal)) = sent {
             let digest = instructions.digest.to_string();
             if known.as_ref().is_none_or(|known| known.digest != digest) {
-                keep(&mut self.held_instructions, digest, literal, &[], at);
+                self.hold_instructions(instructions, literal, &[], at);
             }
         }
     }
@@ -319,7 +326,13 @@ impl Record {
     /// Keeps instructions for review without pinning them, as at a first sight with markers.
     pub fn hold_instructions(&mut self, instructions: &Instructions, literal: &str, codes: &[&str], at: i64) {
         let digest = instructions.digest.to_string();
+        self.held_instructions_now = Some(digest.clone());
         keep(&mut self.held_instructions, digest, literal, codes, at);
+    }
+
+    /// What the server gives as instructions now is let through.
+    pub fn let_instructions_through(&mut self) {
+        self.held_instructions_now = None;
     }
 
     /// A person approved exactly these instructions. `false` when no such digest is held, or it is a raw one.
@@ -352,11 +365,9 @@ impl Record {
     }
 
     /// Instructions that are held and not refused, by written digest.
-    pub fn waiting_instructions(&self) -> impl Iterator<Item = (&str, &Held)> {
-        self.held_instructions
-            .iter()
-            .filter(|(digest, _)| !self.refused_instructions.contains_key(*digest))
-            .map(|(digest, held)| (digest.as_str(), held))
+    pub fn waiting_instructions(&self) -> Option<(&str, &Held)> {
+        let now = self.held_instructions_now.as_ref();
+        waiting(&self.held_instructions, now, &self.refused_instructions)
     }
 
     /// Pins a prompt, resource or template that is new, or notes that this digest was reported. `true` when it has to be
@@ -397,7 +408,7 @@ impl Record {
     pub fn waiting(&self) -> impl Iterator<Item = (&str, &ToolPin)> {
         self.tools
             .iter()
-            .filter(|(_, pin)| pin.waiting().next().is_some())
+            .filter(|(_, pin)| pin.waiting().is_some())
             .map(|(name, pin)| (name.as_str(), pin))
     }
 
@@ -408,6 +419,7 @@ impl Record {
             tools: tools.iter().filter_map(pin).collect(),
             instructions: self.instructions.clone(),
             held_instructions: self.held_instructions.clone(),
+            held_instructions_now: self.held_instructions_now.clone(),
             refused_instructions: self.refused_instructions.clone(),
             members: BTreeMap::new(),
         }
@@ -446,6 +458,16 @@ impl Record {
 }
 
 /// Keeps a text for review under its digest, at most [`Record::MAX_HELD`] of them.
+/// What is held now, unless a person refused it.
+fn waiting<'r>(
+    held: &'r BTreeMap<String, Held>,
+    now: Option<&String>,
+    refused: &BTreeMap<String, i64>,
+) -> Option<(&'r str, &'r Held)> {
+    let (digest, held) = held.get_key_value(now?)?;
+    (!refused.contains_key(digest)).then_some((digest.as_str(), held))
+}
+
 fn keep(held: &mut BTreeMap<String, Held>, digest: String, text: &str, codes: &[&str], at: i64) {
     let codes: Vec<String> = codes.iter().map(|&code| code.to_owned()).collect();
     if let Some(known) = held.get_mut(&digest) {
@@ -505,7 +527,7 @@ mod tests {
         );
         let mut expected: Vec<String> = waiting.iter().map(|definition| digest(definition)).collect();
         expected.sort();
-        let found: Vec<&str> = pin.waiting().map(|(digest, _)| digest).collect();
+        let found: Vec<&str> = pin.waiting().map(|(digest, _)| digest).into_iter().collect();
         assert_eq!(found, expected);
     }
 

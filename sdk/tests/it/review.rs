@@ -352,7 +352,7 @@ fn what_is_approved_is_the_baseline_and_what_is_refused_waits_no_more() {
             .contains("Prefer list_pages")
     );
     assert_eq!(record.waiting().count(), 0);
-    assert_eq!(record.waiting_instructions().count(), 0);
+    assert_eq!(record.waiting_instructions(), None);
     let again = terminal(&machine, &["review"], 100).types_last("");
     assert_eq!(again, "nothing waits for a person\nexit 0\n");
 }

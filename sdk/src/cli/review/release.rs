@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use mcpindex::gate::danger::Danger;
-use mcpindex::pins::{Held, Pin, Record, TextPin, ToolPin, Via};
+use mcpindex::pins::{Held, Pin, Record, TextPin, ToolPin};
 use mcpindex::text_diff::{self, changed_lines};
 use mcpindex_contract::change::{Change, ChangeKind, Subject};
 use mcpindex_contract::definition::Definition;
@@ -28,7 +28,6 @@ pub(super) enum Section {
     Meaning,
     Text,
     Benign,
-    Older,
 }
 
 impl Section {
@@ -43,7 +42,6 @@ impl Section {
             Section::Meaning => "a default or a result means something else",
             Section::Text => "text that the model reads is different",
             Section::Benign => "nothing that guard holds",
-            Section::Older => "older: first seen before what is approved now, or before another that waits",
         }
     }
 
@@ -59,17 +57,11 @@ impl Section {
             Section::Meaning => "meaning",
             Section::Text => "text",
             Section::Benign => "benign",
-            Section::Older => "older",
         }
     }
 
     pub(super) fn is_dangerous(self) -> bool {
         matches!(self, Section::Marker | Section::Power)
-    }
-
-    /// Whether each row is a decision of its own: one answer must not cover what is dangerous, nor go back by accident.
-    pub(super) fn is_one_by_one(self) -> bool {
-        self.is_dangerous() || self == Section::Older
     }
 
     fn of(danger: Danger, is_drastic: bool) -> Section {
@@ -134,11 +126,6 @@ impl Baseline {
             at: pin.at,
             via: pin.via.name(),
         }
-    }
-
-    /// Whether a person approved this after the other was seen first.
-    fn is_after(&self, held: &Held) -> bool {
-        self.via == Via::Approved.name() && self.at >= held.first_seen
     }
 
     fn of_text(pin: &TextPin) -> Baseline {
@@ -208,9 +195,9 @@ impl Release {
         let is_first_sight = record.is_empty();
         let mut items: Vec<Item> = Vec::new();
         for (name, pin) in &record.tools {
-            items.extend(items_of_tool(name, pin, is_first_sight, steps));
+            items.extend(item_of_tool(name, pin, is_first_sight, steps));
         }
-        items.extend(items_of_instructions(record, steps));
+        items.extend(item_of_instructions(record, steps));
         Release {
             rows: rows(items),
             pinned: record.tools.values().filter(|pin| pin.baseline.is_some()).count(),
@@ -233,61 +220,39 @@ impl Release {
     }
 }
 
-fn items_of_tool(name: &str, pin: &ToolPin, is_first_sight: bool, steps: &mut Steps) -> Vec<Item> {
+fn item_of_tool(name: &str, pin: &ToolPin, is_first_sight: bool, steps: &mut Steps) -> Option<Item> {
+    let (digest, held) = pin.waiting()?;
     let what = What::Tool(name.to_owned());
     let baseline = pin.baseline.as_ref().map(Baseline::of_tool);
-    let newest = pin
-        .waiting()
-        .map(|(digest, held)| (held.first_seen, digest))
-        .max();
-    let item = |(digest, held): (&str, &Held)| {
-        let step = steps.of_tool(&what, digest, held, baseline.as_ref(), is_first_sight);
-        let is_older = newest != Some((held.first_seen, digest))
-            || baseline.as_ref().is_some_and(|it| it.is_after(held));
-        let section = match step.section() {
-            // What is dangerous is so whenever it was declared.
-            dangerous if dangerous.is_dangerous() => dangerous,
-            _ if is_older => Section::Older,
-            other => other,
-        };
-        Item {
-            what: what.clone(),
-            digest: digest.to_owned(),
-            held: held.clone(),
-            baseline: baseline.clone(),
-            step,
-            section,
-            refused_before: pin.refused.len(),
-        }
-    };
-    pin.waiting().map(item).collect()
+    let step = steps.of_tool(&what, digest, held, baseline.as_ref(), is_first_sight);
+    Some(Item {
+        section: step.section(),
+        what,
+        digest: digest.to_owned(),
+        held: held.clone(),
+        baseline,
+        step,
+        refused_before: pin.refused.len(),
+    })
 }
 
-fn items_of_instructions(record: &Record, steps: &mut Steps) -> Vec<Item> {
+fn item_of_instructions(record: &Record, steps: &mut Steps) -> Option<Item> {
+    let (digest, held) = record.waiting_instructions()?;
     let pinned = record.instructions.as_ref().and_then(Option::as_ref);
     let baseline = pinned.map(Baseline::of_text);
-    let held = || record.waiting_instructions();
-    let newest = held().map(|(digest, held)| (held.first_seen, digest)).max();
-    let item = |(digest, held): (&str, &Held)| {
-        let step = steps.of_instructions(digest, held, baseline.as_ref());
-        let is_older = newest != Some((held.first_seen, digest))
-            || baseline.as_ref().is_some_and(|it| it.is_after(held));
-        let section = match (step.markers.is_empty(), is_older) {
-            (false, _) => Section::Marker,
-            (true, true) => Section::Older,
-            (true, false) => Section::Instructions,
-        };
-        Item {
-            what: What::Instructions,
-            digest: digest.to_owned(),
-            held: held.clone(),
-            baseline: baseline.clone(),
-            step,
-            section,
-            refused_before: record.refused_instructions.len(),
-        }
-    };
-    held().map(item).collect()
+    let step = steps.of_instructions(digest, held, baseline.as_ref());
+    Some(Item {
+        section: match step.markers.is_empty() {
+            true => Section::Instructions,
+            false => Section::Marker,
+        },
+        what: What::Instructions,
+        digest: digest.to_owned(),
+        held: held.clone(),
+        baseline,
+        step,
+        refused_before: record.refused_instructions.len(),
+    })
 }
 
 /// Items of one section with the same step as one row, in the order in which they are decided.

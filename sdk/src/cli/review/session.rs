@@ -242,7 +242,7 @@ impl<'a, R: BufRead> Session<'a, R> {
 
     /// This row and the rest of its section, each shown before the question. `None`: it was not agreed to.
     fn approve_rest(&mut self, index: usize, row: &Row, rest: &[Row]) -> Option<Next> {
-        if row.section.is_one_by_one() {
+        if row.section.is_dangerous() {
             let line = "these are decided one by one: a approves the one above";
             self.output.line(Style::Plain, line);
             return None;
@@ -429,7 +429,7 @@ impl<'a, R: BufRead> Session<'a, R> {
             ("u", "undo: take the last answer of this review back".to_owned()),
             ("q", "quit: what was answered stays, the rest waits".to_owned()),
         ];
-        if rest > 0 && !row.section.is_one_by_one() {
+        if rest > 0 && !row.section.is_dangerous() {
             let line = format!("show the other {rest} of this kind, then ask whether to approve them all");
             lines.insert(1, ("A", line));
         }
@@ -501,7 +501,7 @@ fn question(row: &Row, rest: usize) -> String {
         (true, 1) => "a approve  ".to_owned(),
         (true, many) => format!("a approve all {many}  "),
     };
-    let more = match rest > 0 && row.is_approvable() && !row.section.is_one_by_one() {
+    let more = match rest > 0 && row.is_approvable() && !row.section.is_dangerous() {
         true => format!("A this and the other {rest} of this kind  "),
         false => String::new(),
     };
