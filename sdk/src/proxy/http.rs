@@ -3,6 +3,7 @@
 //!
 //! Invariant: the credentials given go to the origin that was named and to no other.
 
+pub(in crate::proxy) mod client_side;
 pub(in crate::proxy) mod relay;
 pub(in crate::proxy) mod terminal;
 

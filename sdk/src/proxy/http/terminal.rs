@@ -13,7 +13,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::gate::Channel;
 use crate::gate::refusal::error_answer;
-use crate::proxy::http::relay::{Asked, ClientSide, Relay, answered_id};
+use crate::proxy::http::client_side::{Asked, ClientSide, answered_id};
+use crate::proxy::http::relay::Relay;
 use crate::proxy::http::{Notice, Tell};
 use crate::wire::error::WireError;
 use crate::wire::http::answer::Refusal;

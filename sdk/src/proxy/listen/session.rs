@@ -17,7 +17,8 @@ use tokio::time::timeout;
 
 use crate::gate::Channel;
 use crate::gate::refusal::error_answer;
-use crate::proxy::http::relay::{Asked, ClientSide, Relay, answered_id};
+use crate::proxy::http::client_side::{Asked, ClientSide, answered_id};
+use crate::proxy::http::relay::Relay;
 use crate::proxy::http::terminal::NO_ANSWER;
 use crate::proxy::http::{Notice, Tell, credential};
 use crate::proxy::listen::Said;
