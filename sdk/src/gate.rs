@@ -23,6 +23,7 @@ mod listing;
 mod listings;
 mod open;
 mod own;
+mod parallel;
 pub mod refusal;
 mod results;
 mod server;

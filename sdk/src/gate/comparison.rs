@@ -24,6 +24,15 @@ pub(super) struct Compared {
     pub(super) outcome: Outcome,
 }
 
+impl Compared {
+    /// Whether it is the comparison of this definition with this.
+    pub(super) fn is_of(&self, against: &Against, definition: &Definition) -> bool {
+        self.against == *against
+            && self.digest == definition.digest()
+            && self.meta == definition.meta().map(|meta| meta.digest)
+    }
+}
+
 /// What a tool was compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Against {

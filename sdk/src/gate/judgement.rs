@@ -16,6 +16,7 @@ use crate::gate::comparison::{Against, Compared, Outcome, compare};
 use crate::gate::event::Event;
 use crate::gate::hold::{Hold, HoldClass};
 use crate::gate::listing::{Fate, Pages};
+use crate::gate::parallel;
 use crate::gate::told::Told;
 use crate::gate::{GateOptions, NewTools};
 use crate::pins::{Pins, PinsError, Record, Via};
@@ -156,7 +157,8 @@ impl Judge {
         told: &mut Told,
         events: &mut Vec<Event>,
     ) -> Judgement {
-        let elements: Vec<Option<Declared>> = pages.items().map(declared).collect();
+        let items: Vec<&str> = pages.items().collect();
+        let elements = parallel::map(&items, |item| declared(item));
         for (item, element) in pages.items().zip(&elements) {
             if element.is_none() && told.first("no-tool", "", &Digest::of_raw(item).to_string()) {
                 events.push(Event::Dropped {
@@ -175,7 +177,12 @@ impl Judge {
                 return without_pins(error, &elements, pages, options.posture);
             }
         };
-        self.compared.retain(|name, _| pass.standings.contains_key(name));
+        // What was pinned at first sight is compared with its pin from now on.
+        self.compared.retain(|name, made| {
+            let is_pinned_now =
+                made.against == Against::FirstSight && matches!(made.outcome, Outcome::Proceeds { .. });
+            pass.standings.contains_key(name) && !is_pinned_now
+        });
         if pass.is_first_sight && !pass.standings.is_empty() && told.first("first-sight", "", "") {
             events.push(Event::FirstSight {
                 pinned: pass.pinned,
@@ -258,6 +265,7 @@ fn pass_over<'d>(
         is_first_sight: !has_pin,
         ..Pass::default()
     };
+    compare_all(names, record, !has_pin, compared, options);
     for (name, same_name) in names {
         let Some(declared) = same_name.first() else {
             continue;
@@ -273,13 +281,79 @@ fn pass_over<'d>(
     pass
 }
 
+/// What a tool is to be compared with; `None`: it is what its pin says.
+fn against(
+    name: &str,
+    same_name: &[&Declared],
+    record: &Record,
+    is_first_sight: bool,
+    options: &GateOptions,
+) -> Option<Against> {
+    let definition = &same_name.first()?.definition;
+    let digest = definition.digest();
+    let meta = definition.meta().map(|meta| meta.digest);
+    let is_one_tool = same_name.iter().all(|other| {
+        other.definition.digest() == digest && other.definition.meta().map(|meta| meta.digest) == meta
+    });
+    let known = record.tools.get(name);
+    let written = digest.to_string();
+    if !is_one_tool {
+        return Some(Against::Duplicate);
+    }
+    if known.is_some_and(|tool| tool.refused.contains_key(&written)) {
+        return Some(Against::Refused);
+    }
+    let Some(baseline) = known.and_then(|tool| tool.baseline.as_ref()) else {
+        return Some(match is_first_sight || options.new_tools == NewTools::Tofu {
+            true => Against::FirstSight,
+            false => Against::NewTool,
+        });
+    };
+    let meta = meta.map(|meta| meta.to_string());
+    let is_the_pin =
+        baseline.digest == written && baseline.meta_digest == meta && definition.no_digest().is_none();
+    (!is_the_pin).then(|| Against::Baseline(baseline.digest.clone(), baseline.meta_digest.clone()))
+}
+
+/// Makes the comparisons of a list that were not made before, on all cores: a search for markers takes longer than all else.
+fn compare_all(
+    names: &BTreeMap<&str, Vec<&Declared>>,
+    record: &Record,
+    is_first_sight: bool,
+    compared: &mut HashMap<String, Compared>,
+    options: &GateOptions,
+) {
+    let mut due: Vec<(&str, &Definition, Against)> = Vec::new();
+    for (name, same_name) in names {
+        let against = against(name, same_name, record, is_first_sight, options);
+        let (Some(against), Some(declared)) = (against, same_name.first()) else {
+            continue;
+        };
+        let is_made = compared
+            .get(*name)
+            .is_some_and(|last| last.is_of(&against, &declared.definition));
+        if !is_made {
+            due.push((name, &declared.definition, against));
+        }
+    }
+    let made = parallel::map(&due, |(name, definition, against)| Compared {
+        against: against.clone(),
+        digest: definition.digest(),
+        meta: definition.meta().map(|meta| meta.digest),
+        outcome: compare(name, record.baseline(name).as_ref(), definition, against, options),
+    });
+    for ((name, ..), comparison) in due.into_iter().zip(made) {
+        compared.insert(name.to_owned(), comparison);
+    }
+}
+
 /// Decides about one tool.
 fn rule<'d>(
     name: &str,
     same_name: &[&'d Declared],
     declared: &'d Declared,
     record: &Record,
-    compared: &mut HashMap<String, Compared>,
+    compared: &HashMap<String, Compared>,
     options: &GateOptions,
     pass: &mut Pass<'d>,
 ) -> Standing {
@@ -289,37 +363,20 @@ fn rule<'d>(
     let known = record.tools.get(name);
     let baseline = known.and_then(|tool| tool.baseline.as_ref());
     let written = digest.to_string();
-    let is_one_tool = same_name.iter().all(|other| {
-        other.definition.digest() == digest && other.definition.meta().map(|meta| meta.digest) == meta
-    });
-
-    let against = if !is_one_tool {
-        Against::Duplicate
-    } else if known.is_some_and(|tool| tool.refused.contains_key(&written)) {
-        Against::Refused
-    } else if let Some(baseline) = baseline {
-        let pinned_meta = baseline.meta_digest.as_deref();
-        let meta = meta.map(|meta| meta.to_string());
-        if baseline.digest == written && pinned_meta == meta.as_deref() && !digest.is_raw() {
-            return Standing::Proceeds;
-        }
-        Against::Baseline(baseline.digest.clone(), baseline.meta_digest.clone())
-    } else if pass.is_first_sight || options.new_tools == NewTools::Tofu {
-        Against::FirstSight
-    } else {
-        Against::NewTool
+    let Some(against) = against(name, same_name, record, pass.is_first_sight, options) else {
+        return Standing::Proceeds;
     };
-
     let outcome = match compared.get(name) {
-        Some(last) if (&last.against, last.digest, last.meta) == (&against, digest, meta) => {
-            last.outcome.clone()
-        }
-        _ => {
-            let before = record.baseline(name);
-            compare(name, before.as_ref(), definition, &against, options)
-        }
+        Some(made) if made.is_of(&against, definition) => made.outcome.clone(),
+        _ => compare(
+            name,
+            record.baseline(name).as_ref(),
+            definition,
+            &against,
+            options,
+        ),
     };
-    let standing = match &outcome {
+    match &outcome {
         Outcome::Held(hold) => {
             let is_kept = known.is_some_and(|tool| tool.held.contains_key(&written));
             let waits_for_a_person = matches!(
@@ -367,18 +424,7 @@ fn rule<'d>(
             }
             Standing::Proceeds
         }
-    };
-    // What is pinned at first sight is compared with its pin from now on.
-    if baseline.is_some() || matches!(standing, Standing::Held(_)) {
-        let comparison = Compared {
-            against,
-            digest,
-            meta,
-            outcome,
-        };
-        compared.insert(name.to_owned(), comparison);
     }
-    standing
 }
 
 /// An element of a list as a tool; `None` for one that is no object or has no name.
