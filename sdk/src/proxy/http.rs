@@ -3,6 +3,7 @@
 //!
 //! Invariant: the credentials given go to the origin that was named and to no other.
 
+pub(in crate::proxy) mod client_side;
 pub(in crate::proxy) mod relay;
 pub(in crate::proxy) mod terminal;
 
@@ -31,9 +32,6 @@ const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 /// How long the client may take to read what is left for it.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-
-/// Messages that wait for the client to read them.
-const QUEUE: usize = 64;
 
 /// Where the server is and what may be taken from it.
 pub struct HttpOptions {
@@ -118,7 +116,7 @@ pub async fn run(
     let drill = options.drills.as_ref().map(Drill::of);
     let credential = credential(options.endpoint.headers.iter().map(|(name, _)| name.as_str()));
     let remote = Arc::new(Remote::new(options.client, options.endpoint, options.limits));
-    let (say, said) = mpsc::channel(QUEUE);
+    let (say, said) = mpsc::unbounded_channel();
     let (finish, mut finished) = watch::channel(false);
     let terminal = Terminal::new(say.clone(), Arc::clone(&tell), finish, credential);
     let relay = Relay::new(gate, remote, terminal, tell, drill);
@@ -136,7 +134,7 @@ pub async fn run(
     if !writer.is_finished() {
         let (done, is_done) = tokio::sync::oneshot::channel();
         let last_words = async {
-            if say.send(Said::Last(done)).await.is_ok() {
+            if say.send(Said::Last(done)).is_ok() {
                 // Answered once everything before it is out.
                 let _ = is_done.await;
             }
@@ -181,11 +179,11 @@ async fn read(
 
 async fn write(
     mut client_write: impl AsyncWrite + Unpin,
-    mut said: mpsc::Receiver<Said>,
+    mut said: mpsc::UnboundedReceiver<Said>,
 ) -> std::io::Result<()> {
     while let Some(next) = said.recv().await {
         match next {
-            Said::Message(mut message) => {
+            Said::Message(mut message, _place) => {
                 message.push(b'\n');
                 client_write.write_all(&message).await?;
                 if said.is_empty() {

@@ -386,6 +386,49 @@ async fn what_was_asked_before_the_client_closed_its_end_is_still_answered() {
 }
 
 #[tokio::test]
+async fn an_armed_drill_holds_one_call() {
+    let server = Server::start("json", &[]);
+    let mut gated = server.gated(&[]);
+    shake_hands(&mut gated, "json").await;
+    std::fs::write(gated.file("state/gate/drill-armed"), "").unwrap();
+    let held = call(&mut gated, "json", "a", "echo").await;
+    assert_eq!(held["error"]["data"]["class"], "drill", "{held}");
+    let called = call(&mut gated, "json", "b", "echo").await;
+    assert!(called["result"].is_object(), "{called}");
+    assert_eq!(server.count("tools/call"), 1);
+}
+
+/// The client asks for more than any queue holds before it reads a word.
+#[tokio::test]
+async fn a_client_that_reads_late_loses_nothing() {
+    let server = Server::start("json", &[]);
+    let (mut write, mut read, _) = within(&server, RemoteLimits::default()).await;
+    say_and_hear(&mut write, &mut read, INITIALIZE).await;
+    write
+        .write_all(format!("{INITIALIZED}\n").as_bytes())
+        .await
+        .unwrap();
+    let long = "x".repeat(100 << 10);
+    for number in 0..40 {
+        let params = format!(r#"{{"name":"echo","arguments":{{"to":"{long}"}}}}"#);
+        let line = request(&format!("n{number}"), "tools/call", &params) + "\n";
+        timeout(LIMIT, write.write_all(line.as_bytes()))
+            .await
+            .unwrap()
+            .unwrap();
+    }
+    until("every call", || server.count("tools/call") == 40).await;
+    for _ in 0..40 {
+        let mut heard = String::new();
+        timeout(LIMIT, read.read_line(&mut heard))
+            .await
+            .expect("nothing came in time")
+            .unwrap();
+        assert!(heard.len() > 100 << 10 && heard.contains("structuredContent"));
+    }
+}
+
+#[tokio::test]
 async fn a_long_message_passes_both_ways() {
     let server = Server::start("json", &[]);
     let mut gated = server.gated(&[]);

@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use reqwest::header::{HeaderMap, HeaderValue};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep};
 
 use crate::gate::Channel;
 use crate::gate::refusal::error_answer;
-use crate::proxy::http::relay::{Asked, ClientSide, Relay, answered_id};
+use crate::proxy::http::client_side::{Asked, ClientSide, answered_id};
+use crate::proxy::http::relay::Relay;
 use crate::proxy::http::{Notice, Tell};
 use crate::wire::error::WireError;
 use crate::wire::http::answer::Refusal;
@@ -25,16 +26,21 @@ use crate::wire::message::{members, string};
 /// The server could not be asked, or gave no answer that is one (a JSON-RPC internal error).
 pub(in crate::proxy) const NO_ANSWER: i64 = -32603;
 
+/// Bytes that may wait for the client to read them before the server is not read any more; a longer message waits alone.
+const QUEUE_BYTES: u32 = 1 << 20;
+
 /// What the writer is given.
 pub(super) enum Said {
-    Message(Vec<u8>),
+    /// A message, and its place in the queue.
+    Message(Vec<u8>, Option<OwnedSemaphorePermit>),
     /// Nothing before it is left unwritten when this is answered.
     Last(oneshot::Sender<()>),
 }
 
 /// See the module.
 pub(super) struct Terminal {
-    say: mpsc::Sender<Said>,
+    say: mpsc::UnboundedSender<Said>,
+    room: Arc<Semaphore>,
     tell: Tell,
     /// Ends it all, once the client is told why.
     finish: watch::Sender<bool>,
@@ -57,13 +63,14 @@ struct Conversation {
 
 impl Terminal {
     pub(super) fn new(
-        say: mpsc::Sender<Said>,
+        say: mpsc::UnboundedSender<Said>,
         tell: Tell,
         finish: watch::Sender<bool>,
         credential: Option<String>,
     ) -> Terminal {
         Terminal {
             say,
+            room: Arc::new(Semaphore::new(QUEUE_BYTES as usize)),
             tell,
             finish,
             credential,
@@ -244,8 +251,12 @@ impl ClientSide for Terminal {
 
     fn deliver(&self, _: Channel, message: Vec<u8>) -> BoxFuture<'_, ()> {
         async move {
+            let bytes = u32::try_from(message.len())
+                .unwrap_or(QUEUE_BYTES)
+                .min(QUEUE_BYTES);
+            let place = Arc::clone(&self.room).acquire_many_owned(bytes).await.ok();
             // Fails when the writer has ended, and then all ends.
-            let _ = self.say.send(Said::Message(message)).await;
+            let _ = self.say.send(Said::Message(message, place));
         }
         .boxed()
     }

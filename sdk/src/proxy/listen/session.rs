@@ -17,7 +17,8 @@ use tokio::time::timeout;
 
 use crate::gate::Channel;
 use crate::gate::refusal::error_answer;
-use crate::proxy::http::relay::{Asked, ClientSide, Relay, answered_id};
+use crate::proxy::http::client_side::{Asked, ClientSide, answered_id};
+use crate::proxy::http::relay::Relay;
 use crate::proxy::http::terminal::NO_ANSWER;
 use crate::proxy::http::{Notice, Tell, credential};
 use crate::proxy::listen::Said;
@@ -29,10 +30,10 @@ use crate::wire::http::{SESSION, VERSION};
 use crate::wire::message::{self, Answer, Message};
 
 /// Parts of one answer that wait for the client to read them.
-const PARTS: usize = 16;
+const PARTS: usize = 4;
 
 /// Messages that wait for the client to read them on the stream of what was not asked for.
-const QUEUE: usize = 64;
+const QUEUE: usize = 16;
 
 /// Messages that are kept while no such stream is open.
 const KEPT: usize = 16;

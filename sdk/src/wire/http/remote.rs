@@ -70,7 +70,8 @@ impl Remote {
         &self.limits
     }
 
-    /// Posts one message. With `waits`, a request waits for its turn while too many are open.
+    /// Posts one message. One of the client's (`waits`) waits for its turn while too many are open, and has long for its
+    /// answer; one of the gate's own goes at once and has as long as a handshake.
     pub(crate) async fn post(
         self: &Arc<Self>,
         headers: HeaderMap,
@@ -83,7 +84,7 @@ impl Remote {
         let is_subscription = posting.is("subscriptions/listen");
         let within = match method {
             "initialize" | "server/discover" => self.limits.handshake,
-            _ if is_request => self.limits.silence,
+            _ if is_request && waits => self.limits.silence,
             _ => self.limits.handshake,
         };
         let turn = match is_request && waits && !is_subscription {
@@ -111,7 +112,7 @@ impl Remote {
             }
             Kind::Stream(response) => {
                 let events = Events::new(self.limits.message_bytes, usize::MAX);
-                let silence = (!is_subscription).then_some(self.limits.silence);
+                let silence = (!is_subscription).then_some(within);
                 Reply::Stream(Box::new(Messages {
                     remote: Arc::clone(self),
                     method,

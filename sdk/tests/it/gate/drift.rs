@@ -691,3 +691,24 @@ fn without_readable_pins_nothing_is_listed_and_nothing_is_called_whatever_the_po
         assert!(transcript.ends_with("-> server: as sent\n"), "{transcript}");
     }
 }
+
+#[test]
+fn what_waits_for_a_person_is_what_the_server_declares_now() {
+    const SEARCH_AGAIN: &str = r#"{"name":"search","description":"Searches everything."}"#;
+    let directory = tempfile::tempdir().unwrap();
+    let state = StateDirectory::at(directory.path());
+    let mut session = Session::legacy_with(options(), Pins::open(&state, &key()));
+    let mut id = 0;
+    let mut check = |declared: &str, waits: Option<&str>| {
+        id += 1;
+        session.list(id, &tools(&[declared]));
+        let record = Pins::open(&state, &key()).record().unwrap();
+        let waiting = record.tools["search"].waiting();
+        assert_eq!(waiting.map(|(digest, _)| digest.to_owned()), waits.map(digest));
+    };
+    check(SEARCH, None);
+    check(SEARCH_CHANGED, Some(SEARCH_CHANGED));
+    check(SEARCH, None);
+    check(SEARCH_AGAIN, Some(SEARCH_AGAIN));
+    check(SEARCH_CHANGED, Some(SEARCH_CHANGED));
+}
