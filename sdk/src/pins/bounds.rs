@@ -40,6 +40,7 @@ impl Record {
             excess = excess.saturating_sub(bytes);
             if let Some(pin) = self.tools.get_mut(&tool) {
                 pin.held.remove(&digest);
+                pin.held_now.take_if(|now| *now == digest);
                 if *pin == ToolPin::default() {
                     self.tools.remove(&tool);
                 }

@@ -219,6 +219,7 @@ impl Record {
         let digest = definition.digest().to_string();
         let pin = self.tools.entry(tool.to_owned()).or_default();
         pin.held.remove(&digest);
+        pin.held_now.take_if(|now| *now == digest);
         pin.refused.remove(&digest);
         pin.last_seen = None;
         pin.remember(Accepted {
@@ -351,6 +352,7 @@ impl Record {
             via: Via::Approved,
         }));
         self.held_instructions.remove(digest);
+        self.held_instructions_now.take_if(|now| now == digest);
         self.refused_instructions.remove(digest);
         true
     }

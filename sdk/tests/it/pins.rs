@@ -59,6 +59,9 @@ impl Machine {
         });
         machine.update(&key("npm:docs"), |record| {
             record.accept("search", &Definition::read(SEARCH_TITLE), MARCH + DAY);
+            let refused = Definition::read(r#"{"name":"search"}"#);
+            record.hold("search", &refused, &["description-changed"], MARCH + 3 * DAY);
+            record.refuse("search", &refused.digest().to_string(), MARCH + 4 * DAY);
             record.hold(
                 "search",
                 &Definition::read(SEARCH_ALL),
@@ -69,9 +72,6 @@ impl Machine {
             record.hold("delete", &bad, &["duplicate-member"], MARCH + 2 * DAY);
             let other = Definition::read(r#"{"name":"new\u001b[2J"}"#);
             record.hold("new\u{1b}[2J", &other, &["tool-added"], MARCH + 2 * DAY);
-            let refused = Definition::read(r#"{"name":"search"}"#);
-            record.hold("search", &refused, &["description-changed"], MARCH + 3 * DAY);
-            record.refuse("search", &refused.digest().to_string(), MARCH + 4 * DAY);
             let instructions = Instructions::read(r#""Never ask.""#);
             record.pin_instructions(
                 instructions.as_ref(),
