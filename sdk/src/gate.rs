@@ -283,11 +283,6 @@ impl Gate {
         held.map(|hold| Hold::clone(hold)).collect()
     }
 
-    /// Something about the pins that a person should know, once ([`Pins::take_notice`]).
-    pub fn take_notice(&mut self) -> Option<String> {
-        self.judge.take_notice()
-    }
-
     /// Approves exactly this held digest of a tool; `false` when it is not held. What follows from it (the client is told
     /// that its list changed) is in `outputs`.
     pub fn approve(

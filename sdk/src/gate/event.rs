@@ -71,6 +71,11 @@ pub enum Event {
         /// The error's line.
         reason: String,
     },
+    /// Something about the pins that a person should know, and that holds nothing ([`crate::pins::Pins::take_notice`]).
+    PinsNotice {
+        /// One line.
+        notice: String,
+    },
     /// A person's decision was seen: the tool is listed again.
     Released {
         /// The tool.

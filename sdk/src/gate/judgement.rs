@@ -145,10 +145,6 @@ impl Judge {
         self.has_moved || self.pins.has_moved()
     }
 
-    pub(super) fn take_notice(&mut self) -> Option<String> {
-        self.pins.take_notice()
-    }
-
     /// Judges a whole list and writes what follows from it, all in one update of the pins.
     pub(super) fn judge(
         &mut self,
@@ -167,7 +163,11 @@ impl Judge {
             }
         }
         let names = by_name(&elements);
-        let pass = match self.decide(&names, options) {
+        let decided = self.decide(&names, options);
+        if let Some(notice) = self.pins.take_notice() {
+            events.push(Event::PinsNotice { notice });
+        }
+        let pass = match decided {
             Ok(pass) => pass,
             Err(error) => {
                 let reason = error.to_string();

@@ -61,6 +61,7 @@ pub(super) fn line(posture: Posture, server: &str, event: &Event) -> String {
             format!("mcpindex: the tools of {server} could not be listed: {reason}")
         }
         Event::PinsUnusable { reason } => format!("mcpindex: calls are held: {reason}"),
+        Event::PinsNotice { notice } => format!("mcpindex: {notice}"),
         Event::Released { tool, .. } => format!("mcpindex: {} on {server} is shown again", name(tool)),
     }
 }

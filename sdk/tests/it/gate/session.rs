@@ -321,6 +321,7 @@ fn event_line(event: &Event) -> String {
         }
         Event::Dropped { reason } => format!("dropped: {reason}"),
         Event::ListingFailed { reason } => format!("listing failed: {reason}"),
+        Event::PinsNotice { notice } => format!("notice: {}", notice.split(':').next().unwrap()),
         Event::PinsUnusable { reason } => format!("pins unusable: {}", reason.split(':').next().unwrap()),
         Event::Released { tool, .. } => format!("released: {tool:?}"),
     }
