@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -245,6 +246,10 @@ impl<'a, const N: usize> DeserializeSeed<'a> for MembersSeed<'_, N> {
     }
 }
 
+/// A member's name, borrowed unless it is spelt with escapes; a bare `Cow` would be a new string each time.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
 impl<'a, const N: usize> Visitor<'a> for MembersSeed<'_, N> {
     type Value = [Option<&'a str>; N];
 
@@ -254,7 +259,7 @@ impl<'a, const N: usize> Visitor<'a> for MembersSeed<'_, N> {
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut found = [None; N];
-        while let Some(key) = map.next_key::<Cow<'a, str>>()? {
+        while let Some(Name(key)) = map.next_key()? {
             let Some(place) = self.names.iter().position(|name| *name == key) else {
                 if self.spelling == Spelling::Clear
                     && let Some(name) = self.names.iter().find(|name| is_lookalike(&key, name))
