@@ -30,7 +30,7 @@ use secrecy::SecretString;
 
 use super::desk_client::DeskClient;
 use super::exit::Exit;
-use super::inspect::remote;
+use super::inspect::{header, remote};
 use super::output::Output;
 
 /// Sessions that a listening gate keeps at a time, and for how long without use.
@@ -75,6 +75,15 @@ pub(super) struct GateArguments {
         conflicts_with = "command"
     )]
     headers: Vec<String>,
+
+    /// A header for every request, whose value a variable holds: it stands in no list of processes
+    #[arg(
+        long = "header-env",
+        value_name = "NAME=VARIABLE",
+        requires = "url",
+        conflicts_with = "command"
+    )]
+    headers_env: Vec<String>,
 
     /// The variable that holds a bearer token for every request
     #[arg(long, value_name = "VARIABLE", requires = "url", conflicts_with = "command")]
@@ -168,6 +177,9 @@ fn resolve(arguments: &GateArguments) -> Result<(Plan, Target), String> {
         ),
         Some(url) => {
             let mut endpoint = remote(url, &arguments.headers)?;
+            for header in &arguments.headers_env {
+                endpoint.headers.push(header_of_variable(header)?);
+            }
             if let Some(variable) = &arguments.bearer_env {
                 endpoint.headers.push(bearer(variable)?);
             }
@@ -217,6 +229,16 @@ impl Plan {
         };
         Gate::new(self.options.clone(), Pins::open(&self.state, &key))
     }
+}
+
+/// `NAME=VARIABLE`. The variable's value is in no message.
+fn header_of_variable(text: &str) -> Result<(String, SecretString), String> {
+    let (name, variable) = text
+        .split_once('=')
+        .ok_or("--header-env needs `NAME=VARIABLE`")?;
+    let value = std::env::var(variable)
+        .map_err(|_| format!("--header-env {name}: the variable `{variable}` is not set here"))?;
+    header("--header-env", name.trim(), value.trim())
 }
 
 /// `Authorization` with the token in this variable. Its value is in no message.

@@ -48,7 +48,7 @@ pub(super) struct InspectArguments {
     cwd: Option<PathBuf>,
 
     /// A header for every request
-    #[arg(long = "header", value_name = "NAME: VALUE", requires = "url")]
+    #[arg(long = "header", value_name = "NAME: VALUE", requires = "url", conflicts_with = "command")]
     headers: Vec<String>,
 
     /// A remote server (streamable HTTP)
@@ -200,17 +200,21 @@ pub(super) fn remote(url: &str, headers: &[String]) -> Result<Endpoint, String> 
     }
     let headers = headers
         .iter()
-        .map(|header| self::header(header))
+        .map(|header| written_header(header))
         .collect::<Result<_, _>>()?;
     Ok(Endpoint { url, headers })
 }
 
-/// `Name: value`. The value is in no message.
-fn header(text: &str) -> Result<(String, SecretString), String> {
+/// `Name: value`.
+fn written_header(text: &str) -> Result<(String, SecretString), String> {
     let (name, value) = text.split_once(':').ok_or("--header needs `Name: value`")?;
-    let (name, value) = (name.trim(), value.trim());
-    HeaderName::from_bytes(name.as_bytes()).map_err(|_| "--header: that is no header name".to_owned())?;
-    HeaderValue::from_str(value).map_err(|_| format!("--header {name}: the value can't be sent"))?;
+    header("--header", name.trim(), value.trim())
+}
+
+/// A header that can be sent. The value is in no message; `option` is what it was given by.
+pub(super) fn header(option: &str, name: &str, value: &str) -> Result<(String, SecretString), String> {
+    HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("{option}: that is no header name"))?;
+    HeaderValue::from_str(value).map_err(|_| format!("{option} {name}: the value can't be sent"))?;
     Ok((name.to_owned(), value.into()))
 }
 
