@@ -163,9 +163,7 @@ fn nothing_seen(record: &Record) -> Verdict {
 
 fn of_tool(record: &Record, pin: &ToolPin) -> Verdict {
     let verdict = match (waiting(pin), &pin.baseline) {
-        (0, _) if pin.is_refused_now() => {
-            Verdict::of(Answer::NeedsPerson, "refused", sentence_of("refused"))
-        }
+        (0, _) if pin.is_refused_now() => Verdict::of(Answer::NeedsPerson, "refused", sentence_of("refused")),
         (0, Some(baseline)) => {
             let code = via_code(baseline.via);
             let ready = Verdict::of(Answer::Ready, code, sentence_of(code));

@@ -233,9 +233,7 @@ impl Plan {
 
 /// `NAME=VARIABLE`. The variable's value is in no message.
 fn header_of_variable(text: &str) -> Result<(String, SecretString), String> {
-    let (name, variable) = text
-        .split_once('=')
-        .ok_or("--header-env needs `NAME=VARIABLE`")?;
+    let (name, variable) = text.split_once('=').ok_or("--header-env needs `NAME=VARIABLE`")?;
     let value = std::env::var(variable)
         .map_err(|_| format!("--header-env {name}: the variable `{variable}` is not set here"))?;
     header("--header-env", name.trim(), value.trim())

@@ -48,7 +48,12 @@ pub(super) struct InspectArguments {
     cwd: Option<PathBuf>,
 
     /// A header for every request
-    #[arg(long = "header", value_name = "NAME: VALUE", requires = "url", conflicts_with = "command")]
+    #[arg(
+        long = "header",
+        value_name = "NAME: VALUE",
+        requires = "url",
+        conflicts_with = "command"
+    )]
     headers: Vec<String>,
 
     /// A remote server (streamable HTTP)
