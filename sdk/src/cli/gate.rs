@@ -260,11 +260,14 @@ async fn gate_command(plan: &Plan, command: &[String], output: &mut Output) -> E
     match ended {
         Ok(Ended::Server { status, spoke }) => {
             let code = code(status);
-            if !spoke && matches!(code, 126 | 127) {
-                // A script whose interpreter is not there ends like this, having told its own name at most.
+            if !spoke {
+                // A script whose interpreter is not there ends with 126 or 127, having told its own name at most.
+                let looked_up = match code {
+                    126 | 127 => format!("; programs were looked up on {}", stdio::shown_path()),
+                    _ => String::new(),
+                };
                 output.error(&format!(
-                    "mcpindex: {server} ended with {code} before it said anything; programs were looked up on {}",
-                    stdio::shown_path()
+                    "mcpindex: {server} ended with {code} before it said anything{looked_up}"
                 ));
             }
             Exit::OfServer(code)
