@@ -460,6 +460,11 @@ pub fn answer(id: &str, result: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
+/// The answer to a request that failed. `id` and `error` are JSON texts.
+pub fn error_answer(id: &str, error: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
+}
+
 /// A notification's text. `params` is the JSON text of an object, or empty for none.
 pub fn notification(method: &str, params: &str) -> String {
     if params.is_empty() {

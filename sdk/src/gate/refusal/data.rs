@@ -11,6 +11,7 @@ use super::{VALUE, danger, distinct, next_step, sentence};
 use crate::gate::danger::Danger;
 use crate::gate::hold::{Hold, HoldClass};
 use crate::visible::{visible, visible_within};
+use crate::wire::message;
 
 /// The most changes that data carry.
 const MAX_CHANGES: usize = 6;
@@ -18,13 +19,6 @@ const MAX_CHANGES: usize = 6;
 const MAX_MARKERS: usize = 6;
 /// The most reasons that data carry.
 const MAX_REASONS: usize = 12;
-
-#[derive(Serialize)]
-struct Answer<'a> {
-    jsonrpc: &'static str,
-    id: &'a RawValue,
-    error: ErrorPart<'a>,
-}
 
 #[derive(Serialize)]
 struct ErrorPart<'a> {
@@ -174,18 +168,15 @@ pub(super) fn data(hold: &Hold) -> Data {
     }
 }
 
-pub(super) fn answer(id: &str, code: i64, message: &str, data: Option<&Data>) -> Vec<u8> {
-    // What is no JSON can't be a request's id; such a request is answered as JSON-RPC answers an unreadable one.
-    let id = serde_json::from_str(id).unwrap_or(RawValue::NULL);
-    let answer = Answer {
-        jsonrpc: "2.0",
-        id,
-        error: ErrorPart {
-            code,
-            message: message.lines().map(visible).collect::<Vec<_>>().join("\n"),
-            data,
-        },
+pub(super) fn answer(id: &str, code: i64, text: &str, data: Option<&Data>) -> Vec<u8> {
+    let error = ErrorPart {
+        code,
+        message: text.lines().map(visible).collect::<Vec<_>>().join("\n"),
+        data,
     };
     // Fails only for maps with keys that are no strings; there are none.
-    serde_json::to_vec(&answer).unwrap_or_default()
+    let error = serde_json::to_string(&error).unwrap_or_default();
+    // What is no JSON can't be a request's id; such a request is answered as JSON-RPC answers an unreadable one.
+    let id = serde_json::from_str(id).unwrap_or(RawValue::NULL);
+    message::error_answer(id.get(), &error).into_bytes()
 }
