@@ -31,6 +31,7 @@ pub(crate) fn app(store: Store) -> App {
             every: 86_400,
             run_packages: false,
         }),
+        ingest: None,
     }
 }
 
