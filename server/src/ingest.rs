@@ -20,7 +20,6 @@ use tokio_util::sync::CancellationToken;
 
 pub use fleet::FleetRule;
 pub use limits::Rates;
-pub use queue::Refused;
 
 use limits::Limits;
 use queue::Queue;

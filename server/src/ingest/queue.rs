@@ -28,7 +28,7 @@ const WRITERS: usize = 2;
 
 /// Why a batch was not taken; nothing of it is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub(crate) enum Refused {
     /// Too much is waiting, or the program is stopping: try again later.
     #[error("too many signals are waiting, try again in a moment")]
     Full,
@@ -45,7 +45,7 @@ struct Waiting {
 }
 
 /// Where batches wait for their commit.
-pub struct Queue {
+pub(crate) struct Queue {
     sender: mpsc::UnboundedSender<Waiting>,
     room: Arc<Semaphore>,
 }
@@ -67,7 +67,7 @@ impl Queue {
     }
 
     /// Keeps a batch of at most [`MAX_SIGNALS`]; returns when it is durable.
-    pub async fn put(&self, signals: Vec<Received>) -> Result<(), Refused> {
+    pub(crate) async fn put(&self, signals: Vec<Received>) -> Result<(), Refused> {
         let size = u32::try_from(signals.len()).map_err(|_| Refused::Full)?;
         let room = Arc::clone(&self.room).try_acquire_many_owned(size).map_err(|_| Refused::Full)?;
         let (done, written) = oneshot::channel();
