@@ -49,7 +49,9 @@ impl Event {
 
     /// The event of this name.
     pub fn from_name(name: &str) -> Option<Event> {
-        [Event::Pin, Event::Drift].into_iter().find(|event| event.name() == name)
+        [Event::Pin, Event::Drift]
+            .into_iter()
+            .find(|event| event.name() == name)
     }
 }
 
@@ -76,7 +78,9 @@ impl Sdk {
 
     /// The client of this name.
     pub fn from_name(name: &str) -> Option<Sdk> {
-        [Sdk::Py, Sdk::Ts, Sdk::Rs].into_iter().find(|sdk| sdk.name() == name)
+        [Sdk::Py, Sdk::Ts, Sdk::Rs]
+            .into_iter()
+            .find(|sdk| sdk.name() == name)
     }
 }
 
@@ -190,7 +194,11 @@ pub fn write(signals: &[Signal]) -> String {
         );
         if let Some(digests) = &signal.digests {
             let before = or_null(digests.before.map(|digest| digest.to_string()));
-            let _ = write!(body, r#""prev_digest":{before},"new_digest":"{}","#, digests.after);
+            let _ = write!(
+                body,
+                r#""prev_digest":{before},"new_digest":"{}","#,
+                digests.after
+            );
         }
         let _ = write!(
             body,

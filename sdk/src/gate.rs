@@ -218,7 +218,12 @@ impl Gate {
     pub fn next_tick(&self) -> Option<Instant> {
         let call = self.waiting.front().map(WaitingCall::deadline);
         let announced = self.announced_list_due();
-        let dues = [call, announced, self.listings.next_deadline(), self.next_look_at_pins()];
+        let dues = [
+            call,
+            announced,
+            self.listings.next_deadline(),
+            self.next_look_at_pins(),
+        ];
         dues.into_iter().flatten().min()
     }
 

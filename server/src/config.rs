@@ -574,7 +574,9 @@ mod tests {
     #[test]
     fn signals_are_taken_on_loopback_unless_said_otherwise() {
         let check = |text: &str, listening: &str, open: bool| {
-            let rules = read(text).expect("right").for_ingest(listening.parse().expect("an address"));
+            let rules = read(text)
+                .expect("right")
+                .for_ingest(listening.parse().expect("an address"));
             assert_eq!(rules.is_some(), open, "{text} {listening}");
         };
         check("", "127.0.0.1:1", true);

@@ -61,7 +61,12 @@ impl Ingest {
         let stop = CancellationToken::new();
         let (queue, mut tasks) = Queue::start(store, &clock, &stop);
         tasks.push(tokio::spawn(count(store.clone(), stop.clone())));
-        tasks.push(tokio::spawn(keep_days(store.clone(), Arc::clone(&clock), rules.keep, stop.clone())));
+        tasks.push(tokio::spawn(keep_days(
+            store.clone(),
+            Arc::clone(&clock),
+            rules.keep,
+            stop.clone(),
+        )));
         let ingest = Ingest {
             limits: Limits::new(rules.rates.clone(), clock),
             rules,

@@ -126,7 +126,11 @@ fn sig_id(signal: &Signal, digests: &(String, String)) -> [u8; 16] {
         &digests.1,
         &hour,
     ];
-    let fixed = [signal.install.as_bytes(), signal.server.as_bytes(), signal.tool.as_bytes()];
+    let fixed = [
+        signal.install.as_bytes(),
+        signal.server.as_bytes(),
+        signal.tool.as_bytes(),
+    ];
     hash_16(fixed.map(|bytes| bytes.as_slice()), &texts)
 }
 
@@ -165,6 +169,14 @@ impl Store {
             }
             inserted => Ok(inserted?),
         }
+    }
+
+    /// How many signals are kept now.
+    pub async fn signals_kept(&self) -> Result<i64, StoreError> {
+        let mut session = self.read().await?;
+        Ok(on!(session, connection => {
+            sqlx::query_scalar("SELECT COUNT(*) FROM signal").fetch_one(connection).await?
+        }))
     }
 
     async fn insert(&self, rows: &[Row<'_>], now: i64) -> Result<u64, sqlx::Error> {

@@ -10,7 +10,8 @@ pub fn hour_from_text(text: &str) -> Option<i64> {
     let bytes: &[u8; 20] = text.as_bytes().try_into().ok()?;
     let number = |from: usize, length: usize| {
         bytes[from..from + length].iter().try_fold(0_i64, |number, byte| {
-            byte.is_ascii_digit().then(|| number * 10 + i64::from(byte - b'0'))
+            byte.is_ascii_digit()
+                .then(|| number * 10 + i64::from(byte - b'0'))
         })
     };
     let (year, month, day, hour) = (number(0, 4)?, number(5, 2)?, number(8, 2)?, number(11, 2)?);

@@ -55,7 +55,10 @@ pub fn read(body: &[u8], now: i64) -> Result<Vec<Signal>, SignalError> {
         return Err(invalid("the body", "an object with the one member `signals`"));
     };
     let [(name, Value::Array(signals))] = members.as_slice() else {
-        return Err(invalid("the body", "an object with the one member `signals`, a list"));
+        return Err(invalid(
+            "the body",
+            "an object with the one member `signals`, a list",
+        ));
     };
     if name != "signals" {
         return Err(invalid("the body", "an object with the one member `signals`"));
@@ -165,7 +168,9 @@ impl<'v> Reading<'v> {
         let text = self.text(name, EXPECTED)?;
         let is_hash = text.split_once(':').is_some_and(|(algorithm, hex)| {
             (1..=MAX_ALGORITHM).contains(&algorithm.len())
-                && algorithm.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+                && algorithm
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
                 && (32..=128).contains(&hex.len())
                 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         });
@@ -187,13 +192,19 @@ impl<'v> Reading<'v> {
         let known = |name: &str| {
             let mut kinds = ChangeKind::all().iter();
             match version {
-                1 => kinds.map(|kind| kind.published()).find(|published| *published == name),
+                1 => kinds
+                    .map(|kind| kind.published())
+                    .find(|published| *published == name),
                 _ => kinds.find(|kind| kind.name() == name).map(|kind| kind.name()),
             }
         };
         let mut kinds = items
             .iter()
-            .map(|item| item.as_str().and_then(known).ok_or_else(|| refuse("known kinds of change")))
+            .map(|item| {
+                item.as_str()
+                    .and_then(known)
+                    .ok_or_else(|| refuse("known kinds of change"))
+            })
             .collect::<Result<Vec<_>, SignalError>>()?;
         kinds.sort_unstable();
         kinds.dedup();

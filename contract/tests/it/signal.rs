@@ -25,22 +25,28 @@ fn pin() -> Value {
 }
 
 fn drift() -> Value {
-    with(pin(), &[
-        ("event", json!("drift")),
-        ("prev_hash", json!(HASH)),
-        ("change_kinds", json!(["added-required-param"])),
-        ("safety_relevant", json!(true)),
-    ])
+    with(
+        pin(),
+        &[
+            ("event", json!("drift")),
+            ("prev_hash", json!(HASH)),
+            ("change_kinds", json!(["added-required-param"])),
+            ("safety_relevant", json!(true)),
+        ],
+    )
 }
 
 /// The same drift of version 2.
 fn drift_2() -> Value {
-    with(drift(), &[
-        ("v", json!(2)),
-        ("prev_digest", json!(HASH)),
-        ("new_digest", json!(format!("raw-{HASH}"))),
-        ("change_kinds", json!(["enum-values-added"])),
-    ])
+    with(
+        drift(),
+        &[
+            ("v", json!(2)),
+            ("prev_digest", json!(HASH)),
+            ("new_digest", json!(format!("raw-{HASH}"))),
+            ("change_kinds", json!(["enum-values-added"])),
+        ],
+    )
 }
 
 fn with(mut signal: Value, members: &[(&str, Value)]) -> Value {
@@ -71,7 +77,10 @@ fn check_refused(signal: Value, expected: &str) {
 #[test]
 fn a_pin_and_a_drift_are_read() {
     let signal = read_one(pin()).unwrap();
-    assert_eq!((signal.event, signal.version(), signal.hour), (Event::Pin, 1, Some(1_796_050_800)));
+    assert_eq!(
+        (signal.event, signal.version(), signal.hour),
+        (Event::Pin, 1, Some(1_796_050_800))
+    );
     assert_eq!(signal.kinds, Vec::<&str>::new());
     let signal = read_one(drift_2()).unwrap();
     assert_eq!((signal.event, signal.version()), (Event::Drift, 2));
@@ -83,20 +92,35 @@ fn a_pin_and_a_drift_are_read() {
 fn what_is_not_of_the_shape_is_refused_by_its_place() {
     check_refused(with(pin(), &[("v", json!(3))]), "signals[0].v: expected 1 or 2");
     check_refused(with(pin(), &[("v", json!(1.0))]), "signals[0].v: expected 1 or 2");
-    check_refused(with(pin(), &[("x", json!(1))]), "signals[0]: expected no member that its version doesn't have");
+    check_refused(
+        with(pin(), &[("x", json!(1))]),
+        "signals[0]: expected no member that its version doesn't have",
+    );
     check_refused(
         with(pin(), &[("new_digest", json!(HASH))]),
         "signals[0]: expected no member that its version doesn't have",
     );
     check_refused(without(pin(), "sdk"), "signals[0].sdk: expected to be there");
-    check_refused(without(drift_2(), "prev_digest"), "signals[0].prev_digest: expected to be there");
-    check_refused(with(pin(), &[("event", json!("seen"))]), "signals[0].event: expected `pin` or `drift`");
+    check_refused(
+        without(drift_2(), "prev_digest"),
+        "signals[0].prev_digest: expected to be there",
+    );
+    check_refused(
+        with(pin(), &[("event", json!("seen"))]),
+        "signals[0].event: expected `pin` or `drift`",
+    );
     check_refused(
         with(pin(), &[("tool_fp", json!("AA".repeat(16)))]),
         "signals[0].tool_fp: expected 32 hex digits",
     );
-    check_refused(with(pin(), &[("prev_hash", json!(HASH))]), "signals[0].prev_hash: expected null on a pin");
-    check_refused(with(pin(), &[("change_kinds", json!([]))]), "signals[0].change_kinds: expected null on a pin");
+    check_refused(
+        with(pin(), &[("prev_hash", json!(HASH))]),
+        "signals[0].prev_hash: expected null on a pin",
+    );
+    check_refused(
+        with(pin(), &[("change_kinds", json!([]))]),
+        "signals[0].change_kinds: expected null on a pin",
+    );
     check_refused(
         with(pin(), &[("safety_relevant", json!(true))]),
         "signals[0].safety_relevant: expected false on a pin",
@@ -106,7 +130,13 @@ fn what_is_not_of_the_shape_is_refused_by_its_place() {
         "signals[0].prev_hash: expected a hash such as `sha256:` and 64 hex digits",
     );
     check_refused(
-        with(drift(), &[("new_hash", json!(format!("{}:{}", "a".repeat(33), "0".repeat(64))))]),
+        with(
+            drift(),
+            &[(
+                "new_hash",
+                json!(format!("{}:{}", "a".repeat(33), "0".repeat(64))),
+            )],
+        ),
         "signals[0].new_hash: expected a hash such as `sha256:` and 64 hex digits",
     );
     check_refused(
@@ -117,7 +147,10 @@ fn what_is_not_of_the_shape_is_refused_by_its_place() {
         with(drift(), &[("change_kinds", json!(vec!["tool-added"; 65]))]),
         "signals[0].change_kinds: expected a list of at most 64 kinds of change",
     );
-    check_refused(with(pin(), &[("sdk", json!("go"))]), "signals[0].sdk: expected `py`, `ts` or `rs`");
+    check_refused(
+        with(pin(), &[("sdk", json!("go"))]),
+        "signals[0].sdk: expected `py`, `ts` or `rs`",
+    );
 }
 
 #[test]
@@ -130,13 +163,25 @@ fn a_batch_is_one_member_and_1_to_256_signals() {
     assert_eq!(name(&batch(&vec![pin(); 257])), Err("invalid_signal"));
     assert_eq!(name(&batch(&vec![pin(); 256])).unwrap().len(), 256);
     let body = batch(&[pin()]);
-    assert_eq!(name(&body.replace("{\"signals\"", "{\"x\":1,\"signals\"")), Err("invalid_signal"));
+    assert_eq!(
+        name(&body.replace("{\"signals\"", "{\"x\":1,\"signals\"")),
+        Err("invalid_signal")
+    );
     // Which of the two would be meant?
-    assert_eq!(name(&body.replace("\"v\":1", "\"v\":1,\"v\":1")), Err("invalid_signal"));
-    assert_eq!(name(&body.replace("\"signals\"", "\"signals\":[],\"signals\"")), Err("invalid_signal"));
+    assert_eq!(
+        name(&body.replace("\"v\":1", "\"v\":1,\"v\":1")),
+        Err("invalid_signal")
+    );
+    assert_eq!(
+        name(&body.replace("\"signals\"", "\"signals\":[],\"signals\"")),
+        Err("invalid_signal")
+    );
     assert_eq!(read(b"\xff", NOW).unwrap_err().name(), "invalid_json");
     // One bad signal refuses all.
-    assert_eq!(name(&batch(&[pin(), with(pin(), &[("v", json!(0))])])), Err("invalid_signal"));
+    assert_eq!(
+        name(&batch(&[pin(), with(pin(), &[("v", json!(0))])])),
+        Err("invalid_signal")
+    );
 }
 
 #[test]
@@ -164,7 +209,10 @@ fn kinds_are_kept_sorted_and_once() {
 #[test]
 fn fingerprints_are_those_of_the_published_clients() {
     let key = FingerprintKey::public();
-    assert_eq!(key.server("io.example/docs").to_string(), "c688a8238d6ef9916614a41c544ffa74");
+    assert_eq!(
+        key.server("io.example/docs").to_string(),
+        "c688a8238d6ef9916614a41c544ffa74"
+    );
     assert_eq!(
         key.tool("io.example/docs", "search_docs").to_string(),
         "49c3a596f8b6edd6dddb8c4727cb5e42"
@@ -192,8 +240,14 @@ fn what_the_published_client_sends_is_read() {
             panic!("one signal")
         };
         assert_eq!((signal.event, signal.sdk), (event, Sdk::Py));
-        assert_eq!(signal.tool, key.tool(inputs["server_id"].as_str().unwrap(), "search_docs"));
-        assert_eq!(signal.hash_after, hash(if event == Event::Pin { "before" } else { "after" }));
+        assert_eq!(
+            signal.tool,
+            key.tool(inputs["server_id"].as_str().unwrap(), "search_docs")
+        );
+        assert_eq!(
+            signal.hash_after,
+            hash(if event == Event::Pin { "before" } else { "after" })
+        );
         // Our encoder says the same.
         let ours: Value = serde_json::from_str(&write(&signals)).unwrap();
         assert_eq!(ours, serde_json::from_str::<Value>(body).unwrap());
@@ -203,34 +257,47 @@ fn what_the_published_client_sends_is_read() {
 fn any_signal() -> impl Strategy<Value = Signal> {
     let bytes = any::<[u8; 16]>();
     let kinds = prop::collection::vec(0..ChangeKind::all().len(), 0..6);
-    (bytes, bytes, bytes, any::<(bool, bool, bool)>(), kinds, 0..169_i64, "[a-z0-9]{1,32}:[0-9a-f]{32,128}").prop_map(
-        |(server, tool, install, (is_pin, is_second, safety), kinds, hours_ago, hash)| {
-            let digest: Digest = HASH.parse().unwrap();
-            let name = |kind: &usize| {
-                let kind = ChangeKind::all()[*kind];
-                if is_second { kind.name() } else { kind.published() }
-            };
-            let mut kinds: Vec<&'static str> = if is_pin { Vec::new() } else { kinds.iter().map(name).collect() };
-            kinds.sort_unstable();
-            kinds.dedup();
-            Signal {
-                event: if is_pin { Event::Pin } else { Event::Drift },
-                server: Fingerprint::from_bytes(server),
-                tool: Fingerprint::from_bytes(tool),
-                hash_before: (!is_pin).then(|| hash.clone()),
-                hash_after: hash,
-                digests: is_second.then_some(Digests {
-                    before: (!is_pin).then_some(digest),
-                    after: digest,
-                }),
-                kinds,
-                safety_relevant: safety && !is_pin,
-                hour: (is_second || safety).then_some(1_796_058_000 - hours_ago.min(167) * 3_600),
-                sdk: Sdk::Rs,
-                install: InstallId::from_bytes(install),
-            }
-        },
+    (
+        bytes,
+        bytes,
+        bytes,
+        any::<(bool, bool, bool)>(),
+        kinds,
+        0..169_i64,
+        "[a-z0-9]{1,32}:[0-9a-f]{32,128}",
     )
+        .prop_map(
+            |(server, tool, install, (is_pin, is_second, safety), kinds, hours_ago, hash)| {
+                let digest: Digest = HASH.parse().unwrap();
+                let name = |kind: &usize| {
+                    let kind = ChangeKind::all()[*kind];
+                    if is_second { kind.name() } else { kind.published() }
+                };
+                let mut kinds: Vec<&'static str> = if is_pin {
+                    Vec::new()
+                } else {
+                    kinds.iter().map(name).collect()
+                };
+                kinds.sort_unstable();
+                kinds.dedup();
+                Signal {
+                    event: if is_pin { Event::Pin } else { Event::Drift },
+                    server: Fingerprint::from_bytes(server),
+                    tool: Fingerprint::from_bytes(tool),
+                    hash_before: (!is_pin).then(|| hash.clone()),
+                    hash_after: hash,
+                    digests: is_second.then_some(Digests {
+                        before: (!is_pin).then_some(digest),
+                        after: digest,
+                    }),
+                    kinds,
+                    safety_relevant: safety && !is_pin,
+                    hour: (is_second || safety).then_some(1_796_058_000 - hours_ago.min(167) * 3_600),
+                    sdk: Sdk::Rs,
+                    install: InstallId::from_bytes(install),
+                }
+            },
+        )
 }
 
 proptest! {

@@ -361,7 +361,12 @@ fn cursor(params: Option<&str>) -> Result<Option<String>, (i64, String)> {
 }
 
 fn called_tool(params: Option<&str>) -> Result<CalledTool, (i64, String)> {
-    let unnamed = || (INVALID_PARAMS, "a call takes an object of params with the tool's name".to_owned());
+    let unnamed = || {
+        (
+            INVALID_PARAMS,
+            "a call takes an object of params with the tool's name".to_owned(),
+        )
+    };
     let [name] = clear_members(params.unwrap_or("null"), ["name"]).map_err(|flaw| match flaw {
         MembersError::NoObject => unnamed(),
         flaw => unclear_params(&flaw),
@@ -374,7 +379,10 @@ fn called_tool(params: Option<&str>) -> Result<CalledTool, (i64, String)> {
 }
 
 fn unclear_params(flaw: &MembersError) -> (i64, String) {
-    (INVALID_REQUEST, format!("the params can't be read without doubt: {flaw}"))
+    (
+        INVALID_REQUEST,
+        format!("the params can't be read without doubt: {flaw}"),
+    )
 }
 
 fn refused(id: &str, code: i64, message: impl Into<String>) -> Route {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use mcpindex_contract::json::{self, Value};
@@ -85,7 +85,9 @@ impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let mut response = as_published(self.status, &json!({ "error": self.error }));
         if let Some(seconds) = self.retry_after {
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+            response
+                .headers_mut()
+                .insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
     }
@@ -128,8 +130,12 @@ impl Asked {
     }
 
     fn is_json(&self) -> Result<(), Refusal> {
-        let content_type = self.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let is_json = content_type.is_some_and(|value| value.to_ascii_lowercase().contains("application/json"));
+        let content_type = self
+            .headers
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok());
+        let is_json =
+            content_type.is_some_and(|value| value.to_ascii_lowercase().contains("application/json"));
         if is_json { Ok(()) } else { Err(MEDIA_TYPE) }
     }
 
@@ -138,7 +144,11 @@ impl Asked {
         let body = std::mem::take(&mut self.body);
         match to_bytes(body, most).await {
             Ok(bytes) => Ok(bytes.into()),
-            Err(error) => Err(if is_over_limit(error) { TOO_LARGE } else { INVALID_JSON }),
+            Err(error) => Err(if is_over_limit(error) {
+                TOO_LARGE
+            } else {
+                INVALID_JSON
+            }),
         }
     }
 
@@ -215,7 +225,7 @@ struct RegisteredBody {
 /// `POST /api/v1/drift/register`
 pub(crate) async fn register(State(app): State<App>, request: Request) -> Response {
     match give_token(&app, request).await {
-        Ok(body) => Json(body).into_response(),
+        Ok(body) => ([(CACHE_CONTROL, "no-store")], Json(body)).into_response(),
         Err(refusal) => refusal.into_response(),
     }
 }
@@ -277,19 +287,25 @@ fn install_of_body(body: &[u8]) -> Result<InstallId, Refusal> {
         return Err(INVALID_INSTALL);
     };
     match members.as_slice() {
-        [(name, Value::String(install))] if name == "install_id" => install.parse().map_err(|_| INVALID_INSTALL),
+        [(name, Value::String(install))] if name == "install_id" => {
+            install.parse().map_err(|_| INVALID_INSTALL)
+        }
         _ => Err(INVALID_INSTALL),
     }
 }
 
 fn read(body: &[u8]) -> Result<Value, Refusal> {
     let text = std::str::from_utf8(body).map_err(|_| INVALID_JSON)?;
-    json::read(text).map(|document| document.value).map_err(|_| INVALID_JSON)
+    json::read(text)
+        .map(|document| document.value)
+        .map_err(|_| INVALID_JSON)
 }
 
 fn parameter(query: Option<&str>, name: &str) -> Option<String> {
     let mut pairs = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes());
-    pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+    pairs
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.into_owned())
 }
 
 /// `GET /api/v1/drift/any?fp=…`
@@ -365,7 +381,9 @@ async fn answers(app: &App, ingest: &Ingest, tools: &[Fingerprint]) -> Vec<Answe
         Ok((crawl, fleet)) => tools
             .iter()
             .zip(crawl.iter().zip(&fleet))
-            .map(|(fp, (crawl, fleet))| Answer::of(fp.to_string(), crawl.as_ref(), fleet, &ingest.rules.fleet))
+            .map(|(fp, (crawl, fleet))| {
+                Answer::of(fp.to_string(), crawl.as_ref(), fleet, &ingest.rules.fleet)
+            })
             .collect(),
         Err(error) => {
             tracing::error!(%error, "drifts could not be looked up");

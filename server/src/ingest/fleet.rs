@@ -56,7 +56,9 @@ impl FleetRule {
             && drift.authenticated_networks >= self.authenticated_networks
         {
             Some(("authenticated", drift.authenticated))
-        } else if drift.anonymous >= self.anonymous_installs && drift.anonymous_networks >= self.anonymous_networks {
+        } else if drift.anonymous >= self.anonymous_installs
+            && drift.anonymous_networks >= self.anonymous_networks
+        {
             Some(("anonymous", drift.anonymous))
         } else {
             None
@@ -66,7 +68,12 @@ impl FleetRule {
 
 impl Answer {
     /// What is known of one tool.
-    pub(crate) fn of(fp: String, crawl: Option<&CrawlDrift>, fleet: &[FleetDrift], rule: &FleetRule) -> Answer {
+    pub(crate) fn of(
+        fp: String,
+        crawl: Option<&CrawlDrift>,
+        fleet: &[FleetDrift],
+        rule: &FleetRule,
+    ) -> Answer {
         let known = match crawl {
             Some(drift) => Some(of_crawl(drift)),
             None => fleet.iter().find_map(|drift| {
@@ -136,7 +143,12 @@ mod tests {
             anonymous_networks: 3,
         };
         let check = |counts: [u64; 4], shown: Option<(&'static str, u64)>| {
-            let [authenticated, authenticated_networks, anonymous, anonymous_networks] = counts;
+            let [
+                authenticated,
+                authenticated_networks,
+                anonymous,
+                anonymous_networks,
+            ] = counts;
             let drift = FleetDrift {
                 hashes: (String::new(), String::new()),
                 digests: None,

@@ -141,7 +141,8 @@ mod tests {
     #[test]
     fn each_address_has_its_own_window() {
         let (limits, hand) = limits(3);
-        let allows = |address: &str, amount| limits.allows(Counted::Batches, address.parse().unwrap(), amount);
+        let allows =
+            |address: &str, amount| limits.allows(Counted::Batches, address.parse().unwrap(), amount);
         assert!(allows("192.0.2.1", 2));
         assert!(!allows("192.0.2.1", 2), "more than is left");
         assert!(allows("192.0.2.1", 1));

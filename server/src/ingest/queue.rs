@@ -60,7 +60,14 @@ impl Queue {
         let (sender, receiver) = mpsc::unbounded_channel();
         let receiver = Arc::new(Mutex::new(receiver));
         let writers = (0..WRITERS)
-            .map(|_| tokio::spawn(write(store.clone(), Arc::clone(clock), Arc::clone(&receiver), stop.clone())))
+            .map(|_| {
+                tokio::spawn(write(
+                    store.clone(),
+                    Arc::clone(clock),
+                    Arc::clone(&receiver),
+                    stop.clone(),
+                ))
+            })
             .collect();
         let room = Arc::new(Semaphore::new(ROOM));
         (Queue { sender, room }, writers)
@@ -69,13 +76,11 @@ impl Queue {
     /// Keeps a batch of at most [`MAX_SIGNALS`]; returns when it is durable.
     pub(crate) async fn put(&self, signals: Vec<Received>) -> Result<(), Refused> {
         let size = u32::try_from(signals.len()).map_err(|_| Refused::Full)?;
-        let room = Arc::clone(&self.room).try_acquire_many_owned(size).map_err(|_| Refused::Full)?;
+        let room = Arc::clone(&self.room)
+            .try_acquire_many_owned(size)
+            .map_err(|_| Refused::Full)?;
         let (done, written) = oneshot::channel();
-        let waiting = Waiting {
-            signals,
-            done,
-            room,
-        };
+        let waiting = Waiting { signals, done, room };
         self.sender.send(waiting).map_err(|_| Refused::Full)?;
         written.await.unwrap_or(Err(Refused::NotWritten))
     }
@@ -96,7 +101,9 @@ async fn write(
             .into_iter()
             .map(|waiting| (waiting.signals, (waiting.done, waiting.room)))
             .unzip();
-        let written = store.record_signals(&signals.concat(), clock.unix_seconds()).await;
+        let written = store
+            .record_signals(&signals.concat(), clock.unix_seconds())
+            .await;
         if let Err(error) = &written {
             tracing::error!(%error, batches = senders.len(), "signals could not be written");
         }

@@ -11,7 +11,9 @@ use axum::http::{Extensions, HeaderMap};
 pub(crate) fn address(extensions: &Extensions, headers: &HeaderMap, proxies: &[IpAddr]) -> IpAddr {
     let peer = extensions
         .get::<ConnectInfo<SocketAddr>>()
-        .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(peer)| peer.ip().to_canonical());
+        .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(peer)| {
+            peer.ip().to_canonical()
+        });
     if !proxies.contains(&peer) {
         return peer;
     }
@@ -19,10 +21,17 @@ pub(crate) fn address(extensions: &Extensions, headers: &HeaderMap, proxies: &[I
     let mut said: Vec<IpAddr> = Vec::new();
     for value in headers.get_all("x-forwarded-for") {
         let value = value.to_str().unwrap_or_default();
-        said.extend(value.split(',').filter_map(|one| one.trim().parse::<IpAddr>().ok()));
+        said.extend(
+            value
+                .split(',')
+                .filter_map(|one| one.trim().parse::<IpAddr>().ok()),
+        );
     }
     let others = said.iter().rev().map(IpAddr::to_canonical);
-    others.into_iter().find(|one| !proxies.contains(one)).unwrap_or(peer)
+    others
+        .into_iter()
+        .find(|one| !proxies.contains(one))
+        .unwrap_or(peer)
 }
 
 #[cfg(test)]

@@ -81,7 +81,9 @@ impl Index {
         }
         let mut request = request.body(body.into()).unwrap();
         let from: IpAddr = from.parse().unwrap();
-        request.extensions_mut().insert(ConnectInfo(SocketAddr::new(from, 9)));
+        request
+            .extensions_mut()
+            .insert(ConnectInfo(SocketAddr::new(from, 9)));
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         Answer {
@@ -93,7 +95,14 @@ impl Index {
 
     /// Posts JSON.
     async fn post(&self, from: &str, path: &str, body: impl Into<Body>) -> Answer {
-        self.send(from, Method::POST, path, &[("content-type", "application/json")], body).await
+        self.send(
+            from,
+            Method::POST,
+            path,
+            &[("content-type", "application/json")],
+            body,
+        )
+        .await
     }
 
     async fn get(&self, path: &str) -> Answer {
@@ -113,8 +122,8 @@ impl Index {
     }
 
     /// How many signals are kept.
-    async fn kept(&self) -> u64 {
-        self.store.count_signals().await.unwrap()
+    async fn kept(&self) -> i64 {
+        self.store.signals_kept().await.unwrap()
     }
 }
 
@@ -171,10 +180,23 @@ async fn the_published_answers_are_given() {
 
     keep("a batch", index.post(HERE, DRIFT, signals.clone()).await);
     let charset = [("content-type", "application/json; charset=utf-8")];
-    keep("a charset", index.send(HERE, Method::POST, DRIFT, &charset, signals.clone()).await);
-    keep("no content type", index.send(HERE, Method::POST, DRIFT, &[], signals.clone()).await);
+    keep(
+        "a charset",
+        index
+            .send(HERE, Method::POST, DRIFT, &charset, signals.clone())
+            .await,
+    );
+    keep(
+        "no content type",
+        index.send(HERE, Method::POST, DRIFT, &[], signals.clone()).await,
+    );
     let text = [("content-type", "text/plain")];
-    keep("text", index.send(HERE, Method::POST, DRIFT, &text, signals.clone()).await);
+    keep(
+        "text",
+        index
+            .send(HERE, Method::POST, DRIFT, &text, signals.clone())
+            .await,
+    );
     keep("no JSON", index.post(HERE, DRIFT, "{").await);
     keep("no signals", index.post(HERE, DRIFT, r#"{"signals":[]}"#).await);
     let old = |signal: Signal| {
@@ -184,27 +206,48 @@ async fn the_published_answers_are_given() {
         }])
     };
     keep("an old hour", index.post(HERE, DRIFT, old(drift(1))).await);
-    keep("an old hour, version 2", index.post(HERE, DRIFT, old(drift_2(1))).await);
-    keep("too large", index.post(HERE, DRIFT, " ".repeat(1024 * 1024 + 1)).await);
+    keep(
+        "an old hour, version 2",
+        index.post(HERE, DRIFT, old(drift_2(1))).await,
+    );
+    keep(
+        "too large",
+        index.post(HERE, DRIFT, " ".repeat(1024 * 1024 + 1)).await,
+    );
 
     keep("no fp", index.get(ANY).await);
     keep("a bad fp", index.get("/api/v1/drift/any?fp=xyz").await);
-    keep("not drifted", index.get(&format!("{ANY}?fp={}", "AB".repeat(16))).await);
+    keep(
+        "not drifted",
+        index.get(&format!("{ANY}?fp={}", "AB".repeat(16))).await,
+    );
     let many = json!({ "fps": ["CD".repeat(16), drift(1).tool.to_string()] }).to_string();
     keep("many", index.post(HERE, ANY, many.clone()).await);
-    keep("many as text", index.send(HERE, Method::POST, ANY, &[], many).await);
+    keep(
+        "many as text",
+        index.send(HERE, Method::POST, ANY, &[], many).await,
+    );
     keep("none", index.post(HERE, ANY, r#"{"fps":[]}"#).await);
     let too_many = json!({ "fps": vec!["00".repeat(16); 257] }).to_string();
     keep("too many", index.post(HERE, ANY, too_many).await);
     keep("no JSON", index.post(HERE, ANY, "[").await);
 
-    keep("no install", index.post(HERE, REGISTER, r#"{"install_id":"x"}"#).await);
+    keep(
+        "no install",
+        index.post(HERE, REGISTER, r#"{"install_id":"x"}"#).await,
+    );
     keep("no JSON", index.post(HERE, REGISTER, "").await);
     let id = drift(1).install.to_string();
     let by_query = format!("{REGISTER}?install_id={id}");
-    keep("no token", index.send(HERE, Method::DELETE, &by_query, &[], "").await);
+    keep(
+        "no token",
+        index.send(HERE, Method::DELETE, &by_query, &[], "").await,
+    );
     let bearer = [("authorization", "Bearer none")];
-    keep("not its token", index.send(HERE, Method::DELETE, &by_query, &bearer, "").await);
+    keep(
+        "not its token",
+        index.send(HERE, Method::DELETE, &by_query, &bearer, "").await,
+    );
     keep("the index", index.get("/.well-known/mcp-index.json").await);
     insta::assert_snapshot!("published_answers", answers.join("\n"));
 }
@@ -220,8 +263,13 @@ async fn where_signals_are_not_taken_nothing_is_answered() {
         (Method::GET, ANY),
         (Method::POST, ANY),
     ] {
-        let answer = client.send(method, path, &[("content-type", "application/json")]).await;
-        assert_eq!((answer.status.as_u16(), answer.text().as_str()), (404, r#"{"error":"not_found"}"#));
+        let answer = client
+            .send(method, path, &[("content-type", "application/json")])
+            .await;
+        assert_eq!(
+            (answer.status.as_u16(), answer.text().as_str()),
+            (404, r#"{"error":"not_found"}"#)
+        );
     }
     let index = client.ok("/.well-known/mcp-index.json").await.json();
     assert_eq!(index["signals"], Value::Null);
@@ -250,7 +298,8 @@ async fn many_senders_at_once_are_each_acknowledged_after_the_commit() {
             let index = Arc::clone(&index);
             senders.spawn(async move {
                 for batch in 0..5_u128 {
-                    let signals: Vec<Signal> = (0..16).map(|n| drift(sender * 1_000 + batch * 16 + n)).collect();
+                    let signals: Vec<Signal> =
+                        (0..16).map(|n| drift(sender * 1_000 + batch * 16 + n)).collect();
                     index.told(HERE, &signals).await;
                 }
             });
@@ -264,7 +313,11 @@ async fn many_senders_at_once_are_each_acknowledged_after_the_commit() {
 #[tokio::test]
 async fn what_waits_when_the_server_stops_is_written() {
     on_each_backend(async |store| {
-        let Index { router, store, running } = Index::start(&store, rules());
+        let Index {
+            router,
+            store,
+            running,
+        } = Index::start(&store, rules());
         let mut waiting = tokio::task::JoinSet::new();
         for install in 0..50_u128 {
             let request = Request::post(DRIFT).header("content-type", "application/json");
@@ -282,7 +335,7 @@ async fn what_waits_when_the_server_stops_is_written() {
                 other => panic!("{other}"),
             }
         }
-        assert_eq!(store.count_signals().await.unwrap(), acknowledged);
+        assert_eq!(store.signals_kept().await.unwrap(), acknowledged);
     })
     .await;
 }
@@ -355,7 +408,10 @@ struct Numbers(u64);
 
 impl Numbers {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % bound
     }
 
@@ -386,10 +442,36 @@ fn mutated(numbers: &mut Numbers) -> Vec<u8> {
         }
         4 => {
             let text = String::from_utf8(body).unwrap();
-            let members = ["v", "event", "tool_fp", "new_hash", "at_hour", "sdk", "install_id", "change_kinds"];
-            let values = ["null", "true", "-1", "1e400", "\"\"", "[]", "{}", "[[[[", "\"\\ud800\"", "\"pin\""];
+            let members = [
+                "v",
+                "event",
+                "tool_fp",
+                "new_hash",
+                "at_hour",
+                "sdk",
+                "install_id",
+                "change_kinds",
+            ];
+            let values = [
+                "null",
+                "true",
+                "-1",
+                "1e400",
+                "\"\"",
+                "[]",
+                "{}",
+                "[[[[",
+                "\"\\ud800\"",
+                "\"pin\"",
+            ];
             let (member, value) = (*numbers.pick(&members), *numbers.pick(&values));
-            body = text.replacen(&format!("\"{member}\":"), &format!("\"{member}\":{value},\"x\":"), 1).into_bytes();
+            body = text
+                .replacen(
+                    &format!("\"{member}\":"),
+                    &format!("\"{member}\":{value},\"x\":"),
+                    1,
+                )
+                .into_bytes();
         }
         _ => body = "[".repeat(numbers.below(5_000)).into_bytes(),
     }
@@ -411,9 +493,16 @@ async fn ten_thousand_mutated_bodies_are_refused_and_leave_nothing() {
         }
         let answer = index.post(HERE, DRIFT, body.clone()).await;
         let shown = String::from_utf8_lossy(&body).into_owned();
-        assert!(matches!(answer.status.as_u16(), 400 | 422), "{}: {shown}", answer.status);
+        assert!(
+            matches!(answer.status.as_u16(), 400 | 422),
+            "{}: {shown}",
+            answer.status
+        );
         let error = answer.json()["error"].as_str().unwrap().to_owned();
-        assert!(["invalid_json", "invalid_signal", "hour_out_of_range"].contains(&error.as_str()), "{shown}");
+        assert!(
+            ["invalid_json", "invalid_signal", "hour_out_of_range"].contains(&error.as_str()),
+            "{shown}"
+        );
         sent += 1;
     }
     assert!(skipped < 3_000, "{skipped}");
@@ -431,12 +520,16 @@ async fn each_address_is_limited_by_itself() {
         registrations_per_minute: 1,
     };
     let index = Index::start(&database.store, IngestRules { rates, ..rules() });
-    let status = async |from: &str, path: &str, body: String| index.post(from, path, body).await.status.as_u16();
+    let status =
+        async |from: &str, path: &str, body: String| index.post(from, path, body).await.status.as_u16();
     let batch = |installs: std::ops::Range<u128>| write(&installs.map(drift).collect::<Vec<_>>());
     assert_eq!(status(HERE, DRIFT, batch(0..2)).await, 204);
     assert_eq!(status(HERE, DRIFT, batch(2..4)).await, 429, "4 signals");
     let limited = index.post(HERE, DRIFT, batch(2..3)).await;
-    assert_eq!(wire(&limited), r#"429 | content-type: application/json | retry-after: 60 | cache-control: no-store | {"error":"rate_limited"}"#);
+    assert_eq!(
+        wire(&limited),
+        r#"429 | content-type: application/json | retry-after: 60 | cache-control: no-store | {"error":"rate_limited"}"#
+    );
     assert_eq!(status("192.0.2.2", DRIFT, batch(4..7)).await, 204);
     assert_eq!(index.kept().await, 5);
 
@@ -462,7 +555,10 @@ async fn one_network_alone_shows_nothing_however_much_it_sends() {
         assert_eq!(index.said().await["drifted"], false);
         index.told("2001:db8::1", &[drift(20_001)]).await;
         let said = index.said().await;
-        assert_eq!((&said["drifted"], &said["corroboration"]), (&json!(true), &json!("anonymous")));
+        assert_eq!(
+            (&said["drifted"], &said["corroboration"]),
+            (&json!(true), &json!("anonymous"))
+        );
         index.running.stop().await;
     })
     .await;
@@ -475,6 +571,7 @@ async fn two_installs_with_proof_from_two_networks_are_shown() {
         let token = async |install: u128| {
             let body = json!({ "install_id": drift(install).install.to_string() }).to_string();
             let given = index.post(HERE, REGISTER, body.clone()).await;
+            assert_eq!(given.header("cache-control"), "no-store");
             let token = given.json()["install_token"].as_str().unwrap().to_owned();
             assert_eq!(token.len(), 64);
             // Nobody else gets one for it.
@@ -483,8 +580,13 @@ async fn two_installs_with_proof_from_two_networks_are_shown() {
         };
         let tell = async |from: &str, token: &str, signal: Signal| {
             let bearer = format!("Bearer {token}");
-            let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
-            let answer = index.send(from, Method::POST, DRIFT, &headers, write(&[signal])).await;
+            let headers = [
+                ("content-type", "application/json"),
+                ("authorization", bearer.as_str()),
+            ];
+            let answer = index
+                .send(from, Method::POST, DRIFT, &headers, write(&[signal]))
+                .await;
             assert_eq!(answer.status, 204);
         };
         let (one, two) = (token(1).await, token(2).await);
@@ -493,19 +595,44 @@ async fn two_installs_with_proof_from_two_networks_are_shown() {
         // Another's token proves nothing.
         tell("198.51.100.1", &one, drift_2(3)).await;
         assert_eq!(index.said().await["drifted"], false, "one network");
-        tell("198.51.100.1", &two, Signal { hour: Some(1_796_050_800), ..drift_2(2) }).await;
-        insta::assert_snapshot!(index.said().await, @r#"{"change_kinds":["deep-schema-undiffable","removed-param"],"corroboration":"authenticated","drifted":true,"fp":"02020202020202020202020202020202","last_seen":"2026-11-30T16:00:00Z","provenance":"installs","safety_relevant":true,"sources":2}"#);
+        tell(
+            "198.51.100.1",
+            &two,
+            Signal {
+                hour: Some(1_796_050_800),
+                ..drift_2(2)
+            },
+        )
+        .await;
+        let shown = json!({
+            "fp": drift(0).tool.to_string(), "drifted": true, "provenance": "installs", "sources": 2,
+            "safety_relevant": true, "last_seen": "2026-11-30T16:00:00Z",
+            "change_kinds": ["deep-schema-undiffable", "removed-param"], "corroboration": "authenticated",
+        });
+        assert_eq!(index.said().await, shown);
 
         // Rotated by its holder, then taken back.
         let body = json!({ "install_id": drift(1).install.to_string() }).to_string();
         let bearer = format!("bearer {one}");
         let headers = [("authorization", bearer.as_str())];
-        let rotated = index.send(HERE, Method::POST, REGISTER, &headers, body.clone()).await.json();
-        assert_eq!(index.send(HERE, Method::DELETE, REGISTER, &headers, body.clone()).await.status, 404);
+        let rotated = index
+            .send(HERE, Method::POST, REGISTER, &headers, body.clone())
+            .await
+            .json();
+        assert_eq!(
+            index
+                .send(HERE, Method::DELETE, REGISTER, &headers, body.clone())
+                .await
+                .status,
+            404
+        );
         let bearer = format!("Bearer {}", rotated["install_token"].as_str().unwrap());
         let headers = [("authorization", bearer.as_str())];
         let revoked = index.send(HERE, Method::DELETE, REGISTER, &headers, body).await;
-        assert_eq!((revoked.status.as_u16(), revoked.json()), (200, json!({ "revoked": true })));
+        assert_eq!(
+            (revoked.status.as_u16(), revoked.json()),
+            (200, json!({ "revoked": true }))
+        );
         index.running.stop().await;
     })
     .await;
@@ -542,7 +669,10 @@ async fn a_database_that_is_gone_answers_unknown_and_takes_nothing() {
     database.store.close().await;
     let fp = drift(0).tool.to_string();
     let said = index.get(&format!("{ANY}?fp={fp}")).await;
-    assert_eq!((said.status.as_u16(), said.json()), (200, json!({ "fp": fp, "drifted": null })));
+    assert_eq!(
+        (said.status.as_u16(), said.json()),
+        (200, json!({ "fp": fp, "drifted": null }))
+    );
     assert_eq!(index.post(HERE, DRIFT, write(&[drift(1)])).await.status, 503);
 }
 
@@ -560,7 +690,13 @@ async fn what_the_published_client_sent_is_taken_and_its_question_answered_in_it
         anonymous_installs: 1,
         anonymous_networks: 1,
     };
-    let index = Index::start(&database.store, IngestRules { fleet: rule, ..rules() });
+    let index = Index::start(
+        &database.store,
+        IngestRules {
+            fleet: rule,
+            ..rules()
+        },
+    );
     for which in ["pin_signal", "drift_signal"] {
         let body = example[which]["request"]["body"].as_str().unwrap().to_owned();
         let answer = index.post(HERE, DRIFT, body).await;
@@ -569,8 +705,12 @@ async fn what_the_published_client_sent_is_taken_and_its_question_answered_in_it
         assert_eq!(json!(answer.text()), expected["body"]);
     }
     assert_eq!(index.kept().await, 2);
+    index.store.count_signals().await.unwrap();
     let query = &example["drift_query"];
-    let said = index.get(query["request"]["target"].as_str().unwrap()).await.json();
+    let said = index
+        .get(query["request"]["target"].as_str().unwrap())
+        .await
+        .json();
     let expected: Value = serde_json::from_str(query["response_given"]["body"].as_str().unwrap()).unwrap();
     for (name, value) in expected.as_object().unwrap() {
         assert!(said.get(name).is_some(), "{name} is missing in {said}");

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mcpindex_contract::signal::{Event, Fingerprint, InstallId, Sdk, Signal, write};
+use mcpindex_store::Location;
 use mcpindex_store::Store;
 use mcpindex_store::signals::{Network, Received};
 use mcpindex_store::testing::TestStore;
-use mcpindex_store::Location;
 use tokio::task::JoinSet;
 
 use crate::programs::{Place, client, until};
@@ -106,7 +106,13 @@ async fn check_kills(database: &TestStore) {
         "[ingest]\nbatches_per_minute = 1000000\nsignals_per_hour = 100000000\n",
     );
     let now = i64::try_from(
-        std::fs::metadata(&config).unwrap().modified().unwrap().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs(),
+        std::fs::metadata(&config)
+            .unwrap()
+            .modified()
+            .unwrap()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap()
+            .as_secs(),
     )
     .unwrap();
     let hour = now - now % 3_600;
@@ -117,9 +123,17 @@ async fn check_kills(database: &TestStore) {
         let sent = round(&place, &config, first, FIRST + MORE * (number % 5), hour).await;
         assert!(sent.acknowledged.len() >= FIRST * 16);
         // What was acknowledged is there: told again it is nothing new.
-        let acknowledged: Vec<Received> = sent.acknowledged.iter().map(|install| received(*install, hour)).collect();
+        let acknowledged: Vec<Received> = sent
+            .acknowledged
+            .iter()
+            .map(|install| received(*install, hour))
+            .collect();
         for batch in acknowledged.chunks(1_000) {
-            assert_eq!(store.record_signals(batch, now).await.unwrap(), 0, "round {number}: something was lost");
+            assert_eq!(
+                store.record_signals(batch, now).await.unwrap(),
+                0,
+                "round {number}: something was lost"
+            );
         }
         // A client that got no answer sends again.
         let again: Vec<Received> = sent.all.iter().map(|install| received(*install, hour)).collect();
@@ -128,9 +142,17 @@ async fn check_kills(database: &TestStore) {
         }
         all.extend(sent.all);
         store.count_signals().await.unwrap();
-        let told = store.fleet_drifts(&[Fingerprint::from_bytes([2; 16])]).await.unwrap().remove(0);
+        let told = store
+            .fleet_drifts(&[Fingerprint::from_bytes([2; 16])])
+            .await
+            .unwrap()
+            .remove(0);
         assert_eq!(told.len(), 1);
-        assert_eq!(told[0].signals, i64::try_from(all.len()).unwrap(), "round {number}: something was counted twice");
+        assert_eq!(
+            told[0].signals,
+            i64::try_from(all.len()).unwrap(),
+            "round {number}: something was counted twice"
+        );
     }
     store.close().await;
 }

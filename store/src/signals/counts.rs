@@ -153,7 +153,14 @@ impl SignalRow {
     fn key(&self) -> Result<Key, StoreError> {
         let hashes = (self.prev_hash.as_str(), self.new_hash.as_str());
         let digests = (self.prev_digest.as_str(), self.new_digest.as_str());
-        Key::of(&self.tool_fp, self.day, &self.event, &self.server_fp, hashes, digests)
+        Key::of(
+            &self.tool_fp,
+            self.day,
+            &self.event,
+            &self.server_fp,
+            hashes,
+            digests,
+        )
     }
 
     fn transition(&self) -> Transition {
@@ -168,7 +175,8 @@ impl SignalRow {
 
 impl Counts {
     fn add(&mut self, row: &SignalRow) {
-        self.kinds.extend(row.kinds.split_terminator(' ').map(str::to_owned));
+        self.kinds
+            .extend(row.kinds.split_terminator(' ').map(str::to_owned));
         self.safety_relevant |= row.safety_relevant;
         self.last_seen_at = self.last_seen_at.max(row.seen_at);
         self.signals += 1;
@@ -209,6 +217,9 @@ impl Counts {
 impl Store {
     /// Counts the signals that came since the last time. Gives how many there were. Several programs may call it at once.
     pub async fn count_signals(&self) -> Result<u64, StoreError> {
+        if !self.has_uncounted().await? {
+            return Ok(0);
+        }
         let end = self.committed_end().await?;
         let mut counted = 0;
         loop {
@@ -226,6 +237,16 @@ impl Store {
             session.commit().await?;
             counted += u64::try_from(rows.len()).unwrap_or(u64::MAX);
         }
+    }
+
+    /// Whether there is anything to count, without making a writer wait for the answer.
+    async fn has_uncounted(&self) -> Result<bool, StoreError> {
+        let mut session = self.read().await?;
+        let found: Option<i64> = on!(session, connection => {
+            sqlx::query_scalar("SELECT seq FROM signal WHERE seq > (SELECT counted_to FROM signal_mark) LIMIT 1")
+                .fetch_optional(connection).await?
+        });
+        Ok(found.is_some())
     }
 
     /// The last number before which no signal can come any more.
@@ -268,18 +289,20 @@ fn fleet_drifts(rows: &[CountRow]) -> Result<Vec<FleetDrift>, StoreError> {
     }
     let mut drifts: Vec<FleetDrift> = transitions
         .into_iter()
-        .map(|([prev_hash, new_hash, prev_digest, new_digest], counts)| FleetDrift {
-            hashes: (prev_hash.to_owned(), new_hash.to_owned()),
-            digests: (!new_digest.is_empty()).then(|| (prev_digest.to_owned(), new_digest.to_owned())),
-            kinds: counts.kinds.into_iter().collect(),
-            safety_relevant: counts.safety_relevant,
-            last_seen_at: counts.last_seen_at,
-            signals: counts.signals,
-            authenticated: counts.authenticated.count(),
-            authenticated_networks: counts.authenticated_networks.count(),
-            anonymous: counts.anonymous.count(),
-            anonymous_networks: counts.anonymous_networks.count(),
-        })
+        .map(
+            |([prev_hash, new_hash, prev_digest, new_digest], counts)| FleetDrift {
+                hashes: (prev_hash.to_owned(), new_hash.to_owned()),
+                digests: (!new_digest.is_empty()).then(|| (prev_digest.to_owned(), new_digest.to_owned())),
+                kinds: counts.kinds.into_iter().collect(),
+                safety_relevant: counts.safety_relevant,
+                last_seen_at: counts.last_seen_at,
+                signals: counts.signals,
+                authenticated: counts.authenticated.count(),
+                authenticated_networks: counts.authenticated_networks.count(),
+                anonymous: counts.anonymous.count(),
+                anonymous_networks: counts.anonymous_networks.count(),
+            },
+        )
         .collect();
     drifts.sort_by_key(|drift| std::cmp::Reverse(drift.authenticated + drift.anonymous));
     Ok(drifts)
@@ -290,7 +313,10 @@ async fn count(session: &mut Session, rows: &[SignalRow]) -> Result<(), StoreErr
     let mut changed: BTreeMap<Key, (Transition, Counts)> = BTreeMap::new();
     for row in rows {
         let entry = changed.entry(row.key()?);
-        entry.or_insert_with(|| (row.transition(), Counts::default())).1.add(row);
+        entry
+            .or_insert_with(|| (row.transition(), Counts::default()))
+            .1
+            .add(row);
     }
     for (key, (transition, mut counts)) in changed {
         let before: Option<CountRow> = on!(*session, connection => {
@@ -312,7 +338,10 @@ async fn write(
     transition: &Transition,
     counts: &Counts,
 ) -> Result<(), StoreError> {
-    let installs = counts.authenticated.count().saturating_add(counts.anonymous.count());
+    let installs = counts
+        .authenticated
+        .count()
+        .saturating_add(counts.anonymous.count());
     let kinds: Vec<&str> = counts.kinds.iter().map(String::as_str).collect();
     on!(*session, connection => {
         sqlx::query(
@@ -356,7 +385,10 @@ pub(super) async fn count_again(session: &mut Session, key: &Key, mark: i64) -> 
         after = last.seq;
         for row in &rows {
             if row.key()? == *key {
-                again.get_or_insert_with(|| (row.transition(), Counts::default())).1.add(row);
+                again
+                    .get_or_insert_with(|| (row.transition(), Counts::default()))
+                    .1
+                    .add(row);
             }
         }
     }
@@ -379,7 +411,10 @@ pub(super) async fn forget(session: &mut Session, key: &Key, install: &[u8]) -> 
     if !(counts.authenticated.remove(install) | counts.anonymous.remove(install)) {
         return Ok(false);
     }
-    let installs = counts.authenticated.count().saturating_add(counts.anonymous.count());
+    let installs = counts
+        .authenticated
+        .count()
+        .saturating_add(counts.anonymous.count());
     on!(*session, connection => {
         sqlx::query(
             "UPDATE signal_rollup SET authenticated = $4, anonymous = $5, installs = $6

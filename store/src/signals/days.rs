@@ -22,13 +22,17 @@ impl Store {
     /// Makes room for the signals of the days around `now`. Nothing is to be done on SQLite.
     pub async fn prepare_signal_days(&self, now: i64) -> Result<(), StoreError> {
         let today = now.div_euclid(DAY);
-        self.prepare_days(&(today - AROUND..=today + AROUND).collect::<Vec<_>>()).await
+        self.prepare_days(&(today - AROUND..=today + AROUND).collect::<Vec<_>>())
+            .await
     }
 
     pub(super) async fn prepare_days(&self, days: &[i64]) -> Result<(), StoreError> {
         let mut session = self.write().await?;
         if let Session::Postgres(transaction) = &mut session {
-            sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(DAYS_LOCK).execute(&mut **transaction).await?;
+            sqlx::query("SELECT pg_advisory_xact_lock($1)")
+                .bind(DAYS_LOCK)
+                .execute(&mut **transaction)
+                .await?;
             let there = partitions(&mut session).await?;
             for day in days.iter().filter(|day| !there.contains(day)) {
                 let next = day + 1;
@@ -52,7 +56,11 @@ impl Store {
             on!(session, connection => {
                 sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(DAYS_LOCK).execute(connection).await?;
             });
-            let past: Vec<i64> = partitions(&mut session).await?.into_iter().filter(|day| *day < oldest).collect();
+            let past: Vec<i64> = partitions(&mut session)
+                .await?
+                .into_iter()
+                .filter(|day| *day < oldest)
+                .collect();
             let mut gone = 0;
             for day in past {
                 let drop = format!("DROP TABLE signal_day_{day}");

@@ -95,7 +95,9 @@ async fn crawl_drift(session: &mut Session, tool: Fingerprint) -> Result<Option<
         identity: restored(identity)?,
         kinds: kinds
             .into_iter()
-            .map(|kind| ChangeKind::from_name(kind).ok_or_else(|| crate::surfaces::corrupt("a kind of change", kind)))
+            .map(|kind| {
+                ChangeKind::from_name(kind).ok_or_else(|| crate::surfaces::corrupt("a kind of change", kind))
+            })
             .collect::<Result<_, _>>()?,
         found_at,
     }))
@@ -119,7 +121,11 @@ pub(crate) async fn keep_all(session: &mut Session, identity: &str) -> Result<()
 }
 
 /// Keeps these tools of an identity (in its stored form) under each of its names.
-pub(crate) async fn keep_tools(session: &mut Session, identity: &str, tools: BTreeSet<&str>) -> Result<(), StoreError> {
+pub(crate) async fn keep_tools(
+    session: &mut Session,
+    identity: &str,
+    tools: BTreeSet<&str>,
+) -> Result<(), StoreError> {
     let key = FingerprintKey::public();
     for name in names(session, identity).await? {
         for tool in &tools {

@@ -45,7 +45,14 @@ impl Store {
         for row in &gone {
             let hashes = (row.prev_hash.as_str(), row.new_hash.as_str());
             let digests = (row.prev_digest.as_str(), row.new_digest.as_str());
-            again.insert(Key::of(&row.tool_fp, row.day, &row.event, &row.server_fp, hashes, digests)?);
+            again.insert(Key::of(
+                &row.tool_fp,
+                row.day,
+                &row.event,
+                &row.server_fp,
+                hashes,
+                digests,
+            )?);
         }
         for key in &again {
             count_again(&mut session, key, mark).await?;
@@ -57,7 +64,9 @@ impl Store {
             for key in &keys {
                 forget(&mut session, key, id).await?;
             }
-            let Some(last) = keys.into_iter().next_back() else { break };
+            let Some(last) = keys.into_iter().next_back() else {
+                break;
+            };
             after = Some(last);
         }
         lower_mark(&mut session).await?;

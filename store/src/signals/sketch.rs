@@ -80,7 +80,9 @@ impl Sketch {
 
     /// Takes one thing out again where that can be done; registers keep no thing that could be named.
     pub(crate) fn remove(&mut self, thing: &[u8]) -> bool {
-        let Sketch::Exact(numbers) = self else { return false };
+        let Sketch::Exact(numbers) = self else {
+            return false;
+        };
         let place = numbers.binary_search(&number(thing));
         place.map(|place| numbers.remove(place)).is_ok()
     }
@@ -97,7 +99,9 @@ impl Sketch {
             Sketch::Exact(numbers) => {
                 let mut bytes = Vec::with_capacity(1 + numbers.len() * 8);
                 bytes.push(EXACT_FORM);
-                numbers.iter().for_each(|number| bytes.extend(number.to_be_bytes()));
+                numbers
+                    .iter()
+                    .for_each(|number| bytes.extend(number.to_be_bytes()));
                 bytes
             }
             Sketch::Registers(registers) => {
@@ -224,7 +228,12 @@ mod tests {
 
     #[test]
     fn merging_is_adding_in_any_order_and_form() {
-        for (one, other) in [(0..10, 5..20), (0..800, 700..1_600), (0..3_000, 2_000..2_100), (0..2_000, 1_000..9_000)] {
+        for (one, other) in [
+            (0..10, 5..20),
+            (0..800, 700..1_600),
+            (0..3_000, 2_000..2_100),
+            (0..2_000, 1_000..9_000),
+        ] {
             let whole = of(one.start..other.end.max(one.end));
             let (mut left, mut right) = (of(one.clone()), of(other.clone()));
             left.merge(&of(other));
@@ -240,7 +249,13 @@ mod tests {
             let sketch = of(0..count);
             assert_eq!(Sketch::from_bytes(&sketch.to_bytes()).unwrap(), sketch);
         }
-        for bytes in [&b""[..], b"\x03", b"\x01123", b"\x02", &[[2].as_slice(), &[60; REGISTERS]].concat()] {
+        for bytes in [
+            &b""[..],
+            b"\x03",
+            b"\x01123",
+            b"\x02",
+            &[[2].as_slice(), &[60; REGISTERS]].concat(),
+        ] {
             assert!(Sketch::from_bytes(bytes).is_err());
         }
         let twice = [[1].as_slice(), &[0; 16]].concat();

@@ -52,7 +52,11 @@ impl Store {
             .execute(connection).await?.rows_affected()
         });
         session.commit().await?;
-        Ok(if written == 1 { Registration::Done } else { Registration::Taken })
+        Ok(if written == 1 {
+            Registration::Done
+        } else {
+            Registration::Taken
+        })
     }
 
     /// Takes an install's token back; false when it is not this one.

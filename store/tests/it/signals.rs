@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 
 use mcpindex_contract::change::ChangeKind;
-use mcpindex_contract::signal::{
-    Digests, Event, Fingerprint, FingerprintKey, InstallId, Sdk, Signal,
-};
+use mcpindex_contract::signal::{Digests, Event, Fingerprint, FingerprintKey, InstallId, Sdk, Signal};
 use mcpindex_store::signals::{FleetDrift, Network, Received, Registration, TokenHash};
 use mcpindex_store::testing::{on_each_backend, on_each_database};
 use mcpindex_store::{Location, Store};
@@ -78,7 +76,11 @@ async fn told(store: &Store) -> Option<FleetDrift> {
 async fn what_is_told_twice_is_kept_and_counted_once() {
     on_each_backend(async |store| {
         store.prepare_signal_days(NOW).await.unwrap();
-        let batch = [received(drift(1, NOW)), received(drift(1, NOW)), received(pin(1, NOW))];
+        let batch = [
+            received(drift(1, NOW)),
+            received(drift(1, NOW)),
+            received(pin(1, NOW)),
+        ];
         assert_eq!(send(&store, &batch).await, 2);
         assert_eq!(send(&store, &batch).await, 0);
         // Another hour, another install, another event and another version are other signals.
@@ -89,12 +91,20 @@ async fn what_is_told_twice_is_kept_and_counted_once() {
             }),
             ..drift(1, NOW)
         };
-        let others = [received(drift(1, NOW - 3_600)), received(drift(2, NOW)), received(second)];
+        let others = [
+            received(drift(1, NOW - 3_600)),
+            received(drift(2, NOW)),
+            received(second),
+        ];
         assert_eq!(send(&store, &others).await, 3);
+        assert_eq!(store.signals_kept().await.unwrap(), 5);
         assert_eq!(store.count_signals().await.unwrap(), 5);
         assert_eq!(store.count_signals().await.unwrap(), 0);
         let tool = Fingerprint::from_bytes([2; 16]);
-        let drifts = store.fleet_drifts(&[tool, Fingerprint::from_bytes([9; 16])]).await.unwrap();
+        let drifts = store
+            .fleet_drifts(&[tool, Fingerprint::from_bytes([9; 16])])
+            .await
+            .unwrap();
         assert!(drifts[1].is_empty());
         let counted: Vec<(bool, i64, u64)> = drifts[0]
             .iter()
@@ -139,7 +149,10 @@ async fn installs_with_proof_and_networks_are_counted_apart() {
         let told = told(&store).await.unwrap();
         assert_eq!((told.anonymous, told.anonymous_networks), (3, 2));
         assert_eq!((told.authenticated, told.authenticated_networks), (1, 1));
-        assert_eq!((told.signals, told.last_seen_at, told.safety_relevant), (5, NOW, true));
+        assert_eq!(
+            (told.signals, told.last_seen_at, told.safety_relevant),
+            (5, NOW, true)
+        );
         assert_eq!(told.kinds, ["removed-param"]);
         assert_eq!(told.hashes, (hash('a'), hash('b')));
     })
@@ -168,12 +181,20 @@ async fn writers_and_counters_at_once_count_each_signal_once() {
         let other = Store::open(&database.location).await.unwrap();
         let mut tasks = JoinSet::new();
         for task in 0..4_u128 {
-            let store = if task % 2 == 0 { database.store.clone() } else { other.clone() };
+            let store = if task % 2 == 0 {
+                database.store.clone()
+            } else {
+                other.clone()
+            };
             tasks.spawn(async move {
                 for batch in 0..25_u128 {
                     // Every batch has a signal that all tasks tell.
                     let own = task * 1_000 + batch + 1;
-                    send(&store, &[received(drift(own, NOW)), received(drift(5_000 + batch, NOW))]).await;
+                    send(
+                        &store,
+                        &[received(drift(own, NOW)), received(drift(5_000 + batch, NOW))],
+                    )
+                    .await;
                     store.count_signals().await.unwrap();
                 }
             });
@@ -191,9 +212,17 @@ async fn days_past_keeping_go_and_their_counts_stay() {
     on_each_backend(async |store| {
         store.prepare_signal_days(NOW).await.unwrap();
         store.prepare_signal_days(NOW).await.unwrap();
-        send(&store, &[received(drift(1, NOW - 3 * DAY)), received(drift(2, NOW - 3 * DAY))]).await;
+        send(
+            &store,
+            &[
+                received(drift(1, NOW - 3 * DAY)),
+                received(drift(2, NOW - 3 * DAY)),
+            ],
+        )
+        .await;
         send(&store, &[received(drift(3, NOW))]).await;
         assert!(store.expire_signals(NOW, 2 * DAY).await.unwrap() >= 1);
+        assert_eq!(store.signals_kept().await.unwrap(), 1);
         assert_eq!(told(&store).await.unwrap().signals, 3);
         // They are not there any more: told again they would be new.
         assert_eq!(send(&store, &[received(drift(3, NOW))]).await, 0);
@@ -201,7 +230,10 @@ async fn days_past_keeping_go_and_their_counts_stay() {
         // All of them, the last one too; what comes then is counted.
         store.expire_signals(NOW + 30 * DAY, 2 * DAY).await.unwrap();
         let later = NOW + 30 * DAY;
-        store.record_signals(&[received(drift(7, later))], later).await.unwrap();
+        store
+            .record_signals(&[received(drift(7, later))], later)
+            .await
+            .unwrap();
         assert_eq!(told(&store).await.unwrap().signals, 5);
     })
     .await;
@@ -211,7 +243,14 @@ async fn days_past_keeping_go_and_their_counts_stay() {
 async fn a_purged_install_is_in_no_row_and_no_count() {
     on_each_backend(async |store| {
         let one = InstallId::from_bytes(1_u128.to_be_bytes());
-        send(&store, &[received(drift(1, NOW - 3 * DAY)), received(drift(2, NOW - 3 * DAY))]).await;
+        send(
+            &store,
+            &[
+                received(drift(1, NOW - 3 * DAY)),
+                received(drift(2, NOW - 3 * DAY)),
+            ],
+        )
+        .await;
         assert!(store.expire_signals(NOW, 2 * DAY).await.unwrap() >= 1);
         send(&store, &[received(drift(1, NOW)), received(drift(2, NOW))]).await;
         let token = TokenHash::of("t");
@@ -238,7 +277,12 @@ async fn a_token_is_given_once_rotated_by_its_holder_and_taken_back() {
         let install = InstallId::from_bytes([7; 16]);
         let other = InstallId::from_bytes([8; 16]);
         let (first, second) = (TokenHash::of("first-token"), TokenHash::of("second-token"));
-        let register = async |token, current| store.register_install(install, token, current, NOW).await.unwrap();
+        let register = async |token, current| {
+            store
+                .register_install(install, token, current, NOW)
+                .await
+                .unwrap()
+        };
         assert_eq!(register(first, None).await, Registration::Done);
         assert_eq!(register(second, None).await, Registration::Taken);
         assert_eq!(register(second, Some(second)).await, Registration::Taken);
@@ -269,7 +313,9 @@ async fn kept_anywhere(location: &Location, token: &str) -> bool {
         }
     };
     assert_eq!(hashes.len(), 1);
-    hashes.iter().any(|hash| hash == token.as_bytes() || hash.len() != 32)
+    hashes
+        .iter()
+        .any(|hash| hash == token.as_bytes() || hash.len() != 32)
 }
 
 #[tokio::test]
@@ -278,12 +324,22 @@ async fn the_crawlers_drifts_are_found_by_every_name_of_the_server() {
         let store = &database.store;
         let key = FingerprintKey::public();
         add(store, "npm:a").await;
-        record(store, &look("npm:a", "1.0", surface(&[("moved", "one"), ("still", "x")]))).await;
+        record(
+            store,
+            &look("npm:a", "1.0", surface(&[("moved", "one"), ("still", "x")])),
+        )
+        .await;
         // A name from before the drift, and one from after it.
-        store.add_alias("io.example/before", &identity("npm:a"), "registry", START).await.unwrap();
+        store
+            .add_alias("io.example/before", &identity("npm:a"), "registry", START)
+            .await
+            .unwrap();
         let drifted = surface(&[("moved", "two"), ("still", "x"), ("new", "x")]);
         let drift = record(store, &look("npm:a", "1.1", drifted)).await.drift;
-        store.add_alias("io.example/after", &identity("npm:a"), "registry", START).await.unwrap();
+        store
+            .add_alias("io.example/after", &identity("npm:a"), "registry", START)
+            .await
+            .unwrap();
 
         for name in ["npm:a", "io.example/before", "io.example/after"] {
             let tools = ["moved", "still", "new"].map(|tool| key.tool(name, tool));

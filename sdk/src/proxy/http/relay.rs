@@ -175,7 +175,9 @@ impl<C: ClientSide> Relay<C> {
     pub(in crate::proxy) async fn from_client(self: &Arc<Self>, channel: Channel, message: Vec<u8>) {
         let is_drill = {
             let mut drill = self.drill.lock().unwrap_or_else(PoisonError::into_inner);
-            drill.as_mut().is_some_and(|drill| drill.is_due(&message, Instant::now()))
+            drill
+                .as_mut()
+                .is_some_and(|drill| drill.is_due(&message, Instant::now()))
         };
         let outputs = self.ask(|gate, now, outputs| {
             if is_drill {

@@ -36,7 +36,9 @@ fn in_the_newer_protocol_the_gates_question_carries_what_the_clients_carries() {
     session.client(
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"one","_meta":{"progressToken":"x","io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name" : "c"},"other":1}}}"#,
     );
-    session.answer(r#"{"resultType":"complete","tools":[{"name":"one"}],"ttlMs":300000,"cacheScope":"private"}"#);
+    session.answer(
+        r#"{"resultType":"complete","tools":[{"name":"one"}],"ttlMs":300000,"cacheScope":"private"}"#,
+    );
     insta::assert_snapshot!(session.transcript(), @r#"
     client: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"one","_meta":{"progressToken":"x","io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name" : …
       -> server (own): {"jsonrpc":"2.0","id":"mcpindex-RANDOM-1","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name" : "c"}}}}
@@ -106,7 +108,11 @@ fn under_monitor_a_call_that_no_list_came_for_goes_on_and_is_noted() {
         ..options()
     };
     let mut session = Session::legacy_with(monitor, Pins::memory());
-    session.call(1, "one").answer_with_error().call(2, "one").answer_with_error();
+    session
+        .call(1, "one")
+        .answer_with_error()
+        .call(2, "one")
+        .answer_with_error();
     insta::assert_snapshot!(session.transcript(), @r#"
     client: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"one"}}
       -> server (own): {"jsonrpc":"2.0","id":"mcpindex-RANDOM-1","method":"tools/list","params":{}}
@@ -128,7 +134,9 @@ fn a_call_that_names_no_tool_is_refused() {
         let mut session = Session::legacy();
         session.list(1, LIST);
         session.transcript();
-        session.client(&format!(r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call"{params}}}"#));
+        session.client(&format!(
+            r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call"{params}}}"#
+        ));
         let transcript = session.transcript();
         let answer = transcript.lines().nth(1).unwrap_or_default();
         assert!(answer.contains(expected), "{transcript}");
@@ -140,10 +148,16 @@ fn a_call_that_names_no_tool_is_refused() {
     check(r#","params":{"arguments":{}}"#, r#""code":-32602"#);
     check(r#","params":{"name":"one","name":"two"}"#, r#""code":-32600"#);
     check(r#","params":{"name":"one","Name":"two"}"#, r#""code":-32600"#);
-    check(r#","params":{"name":"one","n\u0061me":"two"}"#, r#""code":-32600"#);
+    check(
+        r#","params":{"name":"one","n\u0061me":"two"}"#,
+        r#""code":-32600"#,
+    );
     check(r#","params":{"name":5}"#, r#"2 hold not-listed "5" not-listed"#);
     check(r#","params":{"name":"\ud800"}"#, "2 hold not-listed");
-    check(r#","params":{"name":"One"}"#, r#"2 hold not-listed "One" not-listed"#);
+    check(
+        r#","params":{"name":"One"}"#,
+        r#"2 hold not-listed "One" not-listed"#,
+    );
     check(r#","Params":{"name":"one"}"#, r#""code":-32600"#);
 }
 
@@ -290,11 +304,20 @@ fn an_id_that_is_open_is_not_opened_again() {
 
 #[test]
 fn an_id_that_is_none_is_refused() {
-    for id in ["{}", "[1]", "true", r#""\ud800""#, &format!("\"{}\"", "x".repeat(2_000))] {
+    for id in [
+        "{}",
+        "[1]",
+        "true",
+        r#""\ud800""#,
+        &format!("\"{}\"", "x".repeat(2_000)),
+    ] {
         let mut session = Session::legacy();
         session.client(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#));
         let transcript = session.transcript();
-        assert!(transcript.contains(r#"-> client: {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"#), "{transcript}");
+        assert!(
+            transcript.contains(r#"-> client: {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"#),
+            "{transcript}"
+        );
     }
 }
 
@@ -306,11 +329,17 @@ fn more_requests_than_may_be_open_are_refused_and_cancelled_ones_do_not_count() 
     };
     let mut session = Session::legacy_with(GateOptions { limits, ..options() }, Pins::memory());
     let ping = |id: u64| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
-    session.client(&ping(1)).client(&ping(2)).client(&ping(3)).call(4, "one");
+    session
+        .client(&ping(1))
+        .client(&ping(2))
+        .client(&ping(3))
+        .call(4, "one");
     assert_eq!(session.gate.open_requests(), 2);
     session.client(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}"#);
     session.client(&ping(5));
-    session.server(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#).client(&ping(6));
+    session
+        .server(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#)
+        .client(&ping(6));
     insta::assert_snapshot!(session.transcript(), @r#"
     client: {"jsonrpc":"2.0","id":1,"method":"ping"}
       -> server: as sent
@@ -392,9 +421,14 @@ fn what_was_asked_over_an_exchange_that_ended_is_answered_with_an_error() {
     let mut session = Session::legacy();
     session.list(1, LIST);
     session.transcript();
-    session.client_on(Channel(4), br#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one"}}"#);
+    session.client_on(
+        Channel(4),
+        br#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one"}}"#,
+    );
     session.client_on(Channel(5), br#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#);
-    session.on("closed", |gate, now, outputs| gate.channel_closed(Channel(4), now, outputs));
+    session.on("closed", |gate, now, outputs| {
+        gate.channel_closed(Channel(4), now, outputs)
+    });
     session.server_on(Channel(5), br#"{"jsonrpc":"2.0","id":3,"result":{}}"#);
     insta::assert_snapshot!(session.transcript(), @r#"
     client: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one"}}
@@ -411,8 +445,12 @@ fn what_was_asked_over_an_exchange_that_ended_is_answered_with_an_error() {
 #[test]
 fn a_server_that_went_away_leaves_no_request_without_an_answer() {
     let mut session = Session::legacy();
-    session.client(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).call(2, "one");
-    session.on("closed", |gate, now, outputs| gate.channel_closed(Channel::ONLY, now, outputs));
+    session
+        .client(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#)
+        .call(2, "one");
+    session.on("closed", |gate, now, outputs| {
+        gate.channel_closed(Channel::ONLY, now, outputs)
+    });
     assert_eq!(session.gate.open_requests(), 0);
     insta::assert_snapshot!(session.transcript(), @r#"
     client: {"jsonrpc":"2.0","id":1,"method":"ping"}
@@ -431,7 +469,9 @@ fn a_server_that_went_away_leaves_no_request_without_an_answer() {
 fn a_question_of_the_gates_own_that_broke_off_is_asked_again_when_it_is_needed() {
     let mut session = Session::legacy();
     session.call(1, "one");
-    session.on("closed", |gate, now, outputs| gate.channel_closed(Channel::OWN, now, outputs));
+    session.on("closed", |gate, now, outputs| {
+        gate.channel_closed(Channel::OWN, now, outputs)
+    });
     session.call(2, "one");
     insta::assert_snapshot!(session.transcript(), @r#"
     client: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"one"}}
@@ -450,7 +490,9 @@ fn a_retry_with_what_the_server_asked_for_is_a_call_like_any_other() {
     let mut session = Session::legacy();
     session.list(1, LIST).call(2, "one");
     session.server(r#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{}}}"#);
-    session.list_changed().answer(r#"{"tools":[{"name":"one","description":"new"}]}"#);
+    session
+        .list_changed()
+        .answer(r#"{"tools":[{"name":"one","description":"new"}]}"#);
     session.transcript();
     session.client(
         r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"one","inputResponses":{},"requestState":"s"}}"#,

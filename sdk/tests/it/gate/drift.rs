@@ -39,7 +39,9 @@ fn drifted(options: GateOptions, pinned: &[&str], now: &[&str]) -> Session {
 
 fn key() -> ServerKey {
     ServerKey {
-        identity: Identity::from_launch(&["npx", "-y", "docs"].map(str::to_owned)).unwrap().identity,
+        identity: Identity::from_launch(&["npx", "-y", "docs"].map(str::to_owned))
+            .unwrap()
+            .identity,
         context: AuthContext::Local,
     }
 }
@@ -126,7 +128,10 @@ fn an_approved_digest_is_listed_and_called_again() {
     });
     session.on("approve", |gate, now, outputs| {
         assert_eq!(gate.pending().len(), 1);
-        assert_eq!(gate.approve("search", &digest(SEARCH_CHANGED), now, outputs), Ok(true));
+        assert_eq!(
+            gate.approve("search", &digest(SEARCH_CHANGED), now, outputs),
+            Ok(true)
+        );
         assert_eq!(gate.pending(), []);
     });
     session.call(3, "search").list(4, &tools(&[SEARCH_CHANGED]));
@@ -149,7 +154,9 @@ fn an_approval_by_another_process_is_seen_within_a_second() {
     let directory = tempfile::tempdir().unwrap();
     let state = StateDirectory::at(directory.path());
     let mut session = Session::legacy_with(options(), Pins::open(&state, &key()));
-    session.list(1, &tools(&[SEARCH])).list(2, &tools(&[SEARCH_CHANGED]));
+    session
+        .list(1, &tools(&[SEARCH]))
+        .list(2, &tools(&[SEARCH_CHANGED]));
     session.transcript();
     session.pass(Duration::from_secs(3));
     let mut elsewhere = Pins::open(&state, &key());
@@ -175,7 +182,9 @@ fn an_approval_by_another_process_is_seen_at_the_call() {
     let directory = tempfile::tempdir().unwrap();
     let state = StateDirectory::at(directory.path());
     let mut session = Session::legacy_with(options(), Pins::open(&state, &key()));
-    session.list(1, &tools(&[SEARCH])).list(2, &tools(&[SEARCH_CHANGED]));
+    session
+        .list(1, &tools(&[SEARCH]))
+        .list(2, &tools(&[SEARCH_CHANGED]));
     session.transcript();
     let mut elsewhere = Pins::open(&state, &key());
     elsewhere
@@ -390,7 +399,11 @@ fn strict_holds_a_benign_step_too() {
 #[test]
 fn monitor_holds_nothing_and_notes_each_thing_once() {
     let mut session = drifted(posture(Posture::Monitor), &[SEARCH], &[SEARCH_CHANGED, READ, "7"]);
-    session.call(3, "search").call(4, "search").call(5, "other").call(6, "other");
+    session
+        .call(3, "search")
+        .call(4, "search")
+        .call(5, "other")
+        .call(6, "other");
     session.list(7, &tools(&[READ, SEARCH_CHANGED, "7"]));
     insta::assert_snapshot!(session.transcript(), @r#"
     client: {"jsonrpc":"2.0","id":2,"method":"tools/list"}
@@ -434,7 +447,9 @@ fn a_change_of_annotations_alone_is_a_change() {
 fn two_tools_of_one_name_are_held_unless_they_are_the_same() {
     let mut session = Session::legacy();
     session.list(1, &tools(&[SEARCH, READ, SEARCH])).call(2, "search");
-    session.list(3, &tools(&[SEARCH, READ, SEARCH_CHANGED])).call(4, "search");
+    session
+        .list(3, &tools(&[SEARCH, READ, SEARCH_CHANGED]))
+        .call(4, "search");
     insta::assert_snapshot!(session.transcript(), @r#"
     client: {"jsonrpc":"2.0","id":1,"method":"tools/list"}
       -> server: as sent
@@ -459,7 +474,14 @@ fn what_is_no_tool_is_left_out_and_hides_no_other() {
     let mut session = Session::legacy();
     session.list(
         1,
-        &tools(&["null", SEARCH, r#"{"title":"nameless"}"#, "[]", r#"{"name":5}"#, READ]),
+        &tools(&[
+            "null",
+            SEARCH,
+            r#"{"title":"nameless"}"#,
+            "[]",
+            r#"{"name":5}"#,
+            READ,
+        ]),
     );
     session.call(2, "read");
     insta::assert_snapshot!(session.transcript(), @r#"
@@ -485,16 +507,31 @@ fn a_tool_that_readers_disagree_about_is_held_and_never_pinned() {
         "]".repeat(3_000)
     );
     for (name, tool) in [
-        ("twice", r#"{"name":"twice","description":"one","description":"two"}"#),
-        ("number", r#"{"name":"number","inputSchema":{"maximum":9007199254740993}}"#),
+        (
+            "twice",
+            r#"{"name":"twice","description":"one","description":"two"}"#,
+        ),
+        (
+            "number",
+            r#"{"name":"number","inputSchema":{"maximum":9007199254740993}}"#,
+        ),
         ("half", r#"{"name":"half","description":"\ud800"}"#),
         ("deep", deep.as_str()),
     ] {
         let mut session = Session::legacy();
-        session.list(1, &tools(&[SEARCH, tool])).call(2, name).call(3, "search");
+        session
+            .list(1, &tools(&[SEARCH, tool]))
+            .call(2, name)
+            .call(3, "search");
         let transcript = session.transcript();
-        assert!(transcript.contains(&format!("withheld: hold unreadable {name:?} no-digest")), "{transcript}");
-        assert!(transcript.contains(&format!("2 hold unreadable {name:?} no-digest")), "{transcript}");
+        assert!(
+            transcript.contains(&format!("withheld: hold unreadable {name:?} no-digest")),
+            "{transcript}"
+        );
+        assert!(
+            transcript.contains(&format!("2 hold unreadable {name:?} no-digest")),
+            "{transcript}"
+        );
         assert!(transcript.ends_with("-> server: as sent\n"), "{transcript}");
         let raw = session.gate.pending()[0].declared_digest.clone().unwrap();
         session.on("approve", |gate, now, outputs| {
@@ -513,12 +550,18 @@ fn a_changed_meta_is_cut_off_under_guard_held_under_strict_and_passes_under_moni
             Posture::Guard,
             r#"{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"search" ,"title":"Search"}]}}"#,
         ),
-        (Posture::Strict, r#"{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}"#),
+        (
+            Posture::Strict,
+            r#"{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}"#,
+        ),
         (Posture::Monitor, "as sent"),
     ] {
         let mut session = drifted(posture(posture_of), &[OLD], &[NEW]);
         let transcript = session.transcript();
-        assert!(transcript.contains(&format!("-> client: {expected}\n")), "{transcript}");
+        assert!(
+            transcript.contains(&format!("-> client: {expected}\n")),
+            "{transcript}"
+        );
         assert!(transcript.contains("meta-changed"), "{transcript}");
         session.call(3, "search");
         let is_held = session.transcript().contains("3 hold drift");
@@ -531,7 +574,10 @@ fn a_meta_that_comes_and_goes_is_no_change_of_the_pin() {
     const WITHOUT: &str = r#"{"name":"search"}"#;
     const WITH: &str = r#"{"_meta":{"\u006eow":1},"name":"search"}"#;
     let mut session = drifted(options(), &[WITHOUT], &[WITH]);
-    session.list(3, &tools(&[WITHOUT])).list(4, &tools(&[WITH])).call(5, "search");
+    session
+        .list(3, &tools(&[WITHOUT]))
+        .list(4, &tools(&[WITH]))
+        .call(5, "search");
     insta::assert_snapshot!(session.transcript(), @r#"
     client: {"jsonrpc":"2.0","id":2,"method":"tools/list"}
       -> server: as sent
@@ -556,7 +602,9 @@ fn a_refused_digest_stays_held_under_a_reason_of_its_own() {
     let directory = tempfile::tempdir().unwrap();
     let state = StateDirectory::at(directory.path());
     let mut session = Session::legacy_with(options(), Pins::open(&state, &key()));
-    session.list(1, &tools(&[SEARCH])).list(2, &tools(&[SEARCH_CHANGED]));
+    session
+        .list(1, &tools(&[SEARCH]))
+        .list(2, &tools(&[SEARCH_CHANGED]));
     Pins::open(&state, &key())
         .update(|record| assert!(record.refuse("search", &digest(SEARCH_CHANGED), 7)))
         .unwrap();
@@ -600,14 +648,20 @@ fn without_readable_pins_nothing_is_listed_and_nothing_is_called_whatever_the_po
         let good = std::fs::read(&path).unwrap();
         std::fs::write(&path, &good[..good.len() / 2]).unwrap();
 
-        session.list(3, &tools(&[SEARCH])).call(4, "search").call(5, "search");
+        session
+            .list(3, &tools(&[SEARCH]))
+            .call(4, "search")
+            .call(5, "search");
         let transcript = session.transcript();
         let shown = match posture_of {
             Posture::Monitor => "  -> client: as sent\n",
             _ => "  -> client: {\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"tools\":[]}}\n",
         };
         assert!(transcript.contains(shown), "{transcript}");
-        assert!(transcript.contains("4 inconclusive pins-unusable \"search\" pins-unusable"), "{transcript}");
+        assert!(
+            transcript.contains("4 inconclusive pins-unusable \"search\" pins-unusable"),
+            "{transcript}"
+        );
         assert_eq!(transcript.matches("* pins unusable").count(), 1, "{transcript}");
 
         let repaired = directory.path().join("repaired");

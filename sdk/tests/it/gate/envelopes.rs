@@ -25,7 +25,11 @@ fn from_server(message: &[u8]) -> String {
 
 fn outcome(transcript: &str) -> String {
     let lines: Vec<&str> = transcript.lines().filter(|line| line.starts_with("  ")).collect();
-    lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join("\n")
+    lines
+        .iter()
+        .map(|line| line.trim())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 #[test]
@@ -58,7 +62,10 @@ fn from_the_client_doubt_is_refused() {
         let outcome = from_client(message);
         let expected = format!(r#"-> client: {{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"#);
         let message = String::from_utf8_lossy(message);
-        assert!(outcome.starts_with(&expected) && !outcome.contains('\n'), "{message}: {outcome}");
+        assert!(
+            outcome.starts_with(&expected) && !outcome.contains('\n'),
+            "{message}: {outcome}"
+        );
     }
     for broken in [
         &b"hello"[..],
@@ -76,19 +83,63 @@ fn from_the_client_doubt_is_refused() {
     ] {
         check(broken, "null", -32_700);
     }
-    check(br#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call"}"#, "1", -32_600);
-    check(br#"{"jsonrpc":"2.0","id":1,"method":"ping","m\u0065thod":"tools/call"}"#, "1", -32_600);
-    check(br#"{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call"}"#, "1", -32_600);
-    check(br#"{"jsonrpc":"2.0","id":1,"method":"ping","PARAMS":{}}"#, "1", -32_600);
-    check("{\"id\":1,\"method\":\"ping\",\"param\u{17f}\":{}}".as_bytes(), "1", -32_600);
-    check(br#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, "null", -32_600);
-    check(br#"{"jsonrpc":"2.0","id":1,"ID":2,"method":"ping"}"#, "null", -32_600);
-    check(br#"{"jsonrpc":"2.0","jsonrpc":"2.0","id":"a","method":"ping"}"#, r#""a""#, -32_600);
-    check(br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","result":{}}"#, "1", -32_600);
-    check(br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","error":null}"#, "1", -32_600);
+    check(
+        br#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call"}"#,
+        "1",
+        -32_600,
+    );
+    check(
+        br#"{"jsonrpc":"2.0","id":1,"method":"ping","m\u0065thod":"tools/call"}"#,
+        "1",
+        -32_600,
+    );
+    check(
+        br#"{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call"}"#,
+        "1",
+        -32_600,
+    );
+    check(
+        br#"{"jsonrpc":"2.0","id":1,"method":"ping","PARAMS":{}}"#,
+        "1",
+        -32_600,
+    );
+    check(
+        "{\"id\":1,\"method\":\"ping\",\"param\u{17f}\":{}}".as_bytes(),
+        "1",
+        -32_600,
+    );
+    check(
+        br#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#,
+        "null",
+        -32_600,
+    );
+    check(
+        br#"{"jsonrpc":"2.0","id":1,"ID":2,"method":"ping"}"#,
+        "null",
+        -32_600,
+    );
+    check(
+        br#"{"jsonrpc":"2.0","jsonrpc":"2.0","id":"a","method":"ping"}"#,
+        r#""a""#,
+        -32_600,
+    );
+    check(
+        br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","result":{}}"#,
+        "1",
+        -32_600,
+    );
+    check(
+        br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","error":null}"#,
+        "1",
+        -32_600,
+    );
     check(br#"{"jsonrpc":"2.0","id":1,"method":["ping"]}"#, "1", -32_600);
     check(br#"{"jsonrpc":"2.0","id":1,"method":"\ud800"}"#, "1", -32_600);
-    check(br#"{"jsonrpc":"2.0","id":1,"result":{},"result":{}}"#, "1", -32_600);
+    check(
+        br#"{"jsonrpc":"2.0","id":1,"result":{},"result":{}}"#,
+        "1",
+        -32_600,
+    );
     check(
         b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":\r{\"method\":\"tools/call\"}\r}",
         "null",
@@ -147,30 +198,63 @@ fn from_the_server_doubt_is_dropped_and_who_asked_is_told() {
             (None, None) => {}
             (Some(id), Some(rest)) => {
                 let expected = format!(r#"-> client: {{"jsonrpc":"2.0","id":{id},"error":{{"code":-32603,"#);
-                assert!(rest.starts_with(&expected) && !rest.contains('\n'), "{shown}: {outcome}");
+                assert!(
+                    rest.starts_with(&expected) && !rest.contains('\n'),
+                    "{shown}: {outcome}"
+                );
             }
             _ => panic!("{shown}: {outcome}"),
         }
     }
-    check(br#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#, Some("1"));
-    check(br#"{"jsonrpc":"2.0","id":1,"result":{},"result":{"x":1}}"#, Some("1"));
-    check(br#"{"jsonrpc":"2.0","id":"\u0073","result":{},"Result":{"x":1}}"#, Some(r#""s""#));
-    check("{\"id\":1,\"result\":{},\"re\u{17f}ult\":1}".as_bytes(), Some("1"));
+    check(
+        br#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#,
+        Some("1"),
+    );
+    check(
+        br#"{"jsonrpc":"2.0","id":1,"result":{},"result":{"x":1}}"#,
+        Some("1"),
+    );
+    check(
+        br#"{"jsonrpc":"2.0","id":"\u0073","result":{},"Result":{"x":1}}"#,
+        Some(r#""s""#),
+    );
+    check(
+        "{\"id\":1,\"result\":{},\"re\u{17f}ult\":1}".as_bytes(),
+        Some("1"),
+    );
     check(br#"{"jsonrpc":"2.0","id":1,"method":"x","result":{}}"#, Some("1"));
     check(br#"{"jsonrpc":"2.0","id":1,"id":7,"result":{}}"#, Some("1"));
-    check(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\r{\"id\":\"s\",\"result\":{}}\r}", Some("1"));
-    check(br#"{"jsonrpc":"2.0","method":"notifications/message","Params":{}}"#, None);
+    check(
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\r{\"id\":\"s\",\"result\":{}}\r}",
+        Some("1"),
+    );
+    check(
+        br#"{"jsonrpc":"2.0","method":"notifications/message","Params":{}}"#,
+        None,
+    );
     check(br#"{"jsonrpc":"2.0","method":7}"#, None);
     check(br#"{"jsonrpc":"2.0","id":2,"result":{}}"#, None);
     check(br#"{"jsonrpc":"2.0","id":"1","result":{}}"#, None);
     check(br#"{"jsonrpc":"2.0","id":null,"result":{}}"#, None);
-    check(br#"{"jsonrpc":"2.0","id":2,"error":{"code":1,"message":""}}"#, None);
+    check(
+        br#"{"jsonrpc":"2.0","id":2,"error":{"code":1,"message":""}}"#,
+        None,
+    );
     check(br#"{"jsonrpc":"2.0","id":1,"result":{"n":NaN}}"#, None);
-    check(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"t\":\"\xff\"}}", None);
+    check(
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"t\":\"\xff\"}}",
+        None,
+    );
     check(b"ready\r{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}", None);
-    check("ready\u{2028}{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}".as_bytes(), None);
+    check(
+        "ready\u{2028}{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}".as_bytes(),
+        None,
+    );
     check(b"\x00{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}", None);
-    check("\u{a0}{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}".as_bytes(), None);
+    check(
+        "\u{a0}{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}".as_bytes(),
+        None,
+    );
     check(br#"{"jsonrpc":"2.0","id":1,"result":{}} trailing"#, None);
     check(br#"[ {"jsonrpc":"2.0","id":1,"result":{}}"#, None);
     check(br#"[{"jsonrpc":"2.0","id":1,"result":{}}]"#, Some("1"));
@@ -179,7 +263,9 @@ fn from_the_server_doubt_is_dropped_and_who_asked_is_told() {
 #[test]
 fn a_list_in_doubt_is_not_relayed() {
     let mut session = Session::legacy();
-    session.client(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).call(2, "one");
+    session
+        .client(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#)
+        .call(2, "one");
     session.server(r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]},"error":{"code":1,"message":""}}"#);
     insta::assert_snapshot!(session.transcript(), @r#"
     client: {"jsonrpc":"2.0","id":1,"method":"tools/list"}

@@ -131,7 +131,10 @@ fn under_monitor_a_cursor_that_is_unknown_goes_to_the_server() {
 fn an_own_list_with_other_cursors_leaves_the_clients_pages_as_they_are() {
     let mut session = Session::legacy();
     session.list(1, ONE).answer(THREE);
-    session.list_changed().answer(r#"{"tools":[{"name":"one"}],"nextCursor":"other"}"#).answer(THREE);
+    session
+        .list_changed()
+        .answer(r#"{"tools":[{"name":"one"}],"nextCursor":"other"}"#)
+        .answer(THREE);
     session.transcript();
     page(&mut session, 2, "p2");
     insta::assert_snapshot!(session.transcript(), @r#"
@@ -194,13 +197,37 @@ fn a_list_past_a_bound_is_not_relayed() {
             session.answer(TWO);
         }
         let transcript = session.transcript();
-        assert!(transcript.contains(&format!("listing failed: {expected}")), "{transcript}");
-        assert!(transcript.contains(r#"-> client: {"jsonrpc":"2.0","id":1,"error":{"code":-32014,"#), "{transcript}");
+        assert!(
+            transcript.contains(&format!("listing failed: {expected}")),
+            "{transcript}"
+        );
+        assert!(
+            transcript.contains(r#"-> client: {"jsonrpc":"2.0","id":1,"error":{"code":-32014,"#),
+            "{transcript}"
+        );
     }
     let limits = GateLimits::default();
-    check(GateLimits { pages: 1, ..limits.clone() }, "it has more than 1 pages");
-    check(GateLimits { tools: 1, ..limits.clone() }, "it has more than 1 tools");
-    check(GateLimits { listing_bytes: 90, ..limits }, "it has more than 90 bytes");
+    check(
+        GateLimits {
+            pages: 1,
+            ..limits.clone()
+        },
+        "it has more than 1 pages",
+    );
+    check(
+        GateLimits {
+            tools: 1,
+            ..limits.clone()
+        },
+        "it has more than 1 tools",
+    );
+    check(
+        GateLimits {
+            listing_bytes: 90,
+            ..limits
+        },
+        "it has more than 90 bytes",
+    );
 }
 
 #[test]
@@ -209,7 +236,10 @@ fn what_is_no_list_is_not_relayed() {
         let mut session = Session::legacy();
         session.list(1, result);
         let transcript = session.transcript();
-        assert!(transcript.contains(&format!("listing failed: {expected}\n")), "{transcript}");
+        assert!(
+            transcript.contains(&format!("listing failed: {expected}\n")),
+            "{transcript}"
+        );
         assert!(transcript.contains(r#""code":-32014"#), "{transcript}");
     }
     check("{}", "it has no `tools`");
@@ -229,7 +259,10 @@ fn what_is_no_list_is_not_relayed() {
         "it has a member that differs from `tools` only in upper and lower case",
     );
     check(r#"{"tools":[],"nextCursor":5}"#, "`nextCursor` is no string");
-    check(r#"{"tools":[],"resultType":"input_required"}"#, "it is not complete");
+    check(
+        r#"{"tools":[],"resultType":"input_required"}"#,
+        "it is not complete",
+    );
 }
 
 #[test]
@@ -341,7 +374,10 @@ fn a_storm_of_announcements_is_one_question_and_one_more_afterwards() {
     }
     assert_eq!(session.transcript().matches("-> server").count(), 1);
     session.answer(ONLY).pass(Duration::from_millis(500));
-    session.pass(Duration::from_millis(500)).answer(ONLY).pass(Duration::from_secs(60));
+    session
+        .pass(Duration::from_millis(500))
+        .answer(ONLY)
+        .pass(Duration::from_secs(60));
     insta::assert_snapshot!(session.transcript(), @r#"
     server: {"jsonrpc":"2.0","id":"mcpindex-RANDOM-1","result":{"tools":[{"name":"one"}]}}
     time: 
@@ -357,7 +393,11 @@ fn a_server_that_announces_whenever_it_is_asked_is_asked_once_a_second_and_its_t
     session.list_changed();
     session.transcript();
     session.call(2, "one").list_changed().answer(ONLY);
-    session.pass(Duration::from_secs(1)).list_changed().answer(ONLY).pass(Duration::from_millis(900));
+    session
+        .pass(Duration::from_secs(1))
+        .list_changed()
+        .answer(ONLY)
+        .pass(Duration::from_millis(900));
     insta::assert_snapshot!(session.transcript(), @r#"
     client: {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one"}}
     server: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
@@ -484,7 +524,9 @@ fn a_list_that_the_client_asked_for_since_the_change_settles_it() {
 #[test]
 fn a_cancelled_list_is_waited_for_no_longer() {
     let mut session = Session::legacy();
-    session.client(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).call(2, "one");
+    session
+        .client(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#)
+        .call(2, "one");
     session.client(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#);
     session.answer(ONLY);
     session.server(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{ONLY}}}"#));
@@ -532,8 +574,14 @@ fn two_lists_at_once_each_get_their_own_pages() {
 fn an_answer_to_the_client_goes_out_where_its_question_came_in() {
     let mut session = Session::legacy();
     session.client_on(Channel(7), br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
-    session.server_on(Channel(7), format!(r#"{{"jsonrpc":"2.0","id":1,"result":{ONE}}}"#).as_bytes());
-    let answer = format!(r#"{{"jsonrpc":"2.0","id":"{}","result":{THREE}}}"#, session.take_own_id());
+    session.server_on(
+        Channel(7),
+        format!(r#"{{"jsonrpc":"2.0","id":1,"result":{ONE}}}"#).as_bytes(),
+    );
+    let answer = format!(
+        r#"{{"jsonrpc":"2.0","id":"{}","result":{THREE}}}"#,
+        session.take_own_id()
+    );
     session.server_on(Channel::OWN, answer.as_bytes());
     session.server_on(Channel(9), LIST_CHANGED.as_bytes());
     session.answer(ONLY);

@@ -166,7 +166,10 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn definition(name: usize, version: usize) -> String {
-    format!(r#"{{"name":"{}","description":"{}"}}"#, NAMES[name], WORDS[version])
+    format!(
+        r#"{{"name":"{}","description":"{}"}}"#,
+        NAMES[name], WORDS[version]
+    )
 }
 
 /// One request that the server has not answered.
@@ -266,10 +269,16 @@ impl World {
     fn call_reached_server(&self, id: &str) {
         let (name, changes) = self.calls[id];
         let (listed_at, declared) = self.whole.expect("a call before any list");
-        assert!(listed_at >= changes, "a call by a list that was asked for before the announcement");
+        assert!(
+            listed_at >= changes,
+            "a call by a list that was asked for before the announcement"
+        );
         let pinned = self.pinned.expect("a call before any pin");
         assert!(declared[name].is_some(), "a call of a tool that is not listed");
-        assert_eq!(declared[name], pinned[name], "a call of a tool that is not what is pinned");
+        assert_eq!(
+            declared[name], pinned[name],
+            "a call of a tool that is not what is pinned"
+        );
     }
 
     fn reached_client(&mut self, message: &[u8]) {
@@ -278,14 +287,21 @@ impl World {
             self.shown_cursor = Some(cursor.to_owned());
         }
         let Some(id) = message["id"].as_str() else { return };
-        let (answers, _) = self.requests.get_mut(id).expect("an answer to what the client never asked");
+        let (answers, _) = self
+            .requests
+            .get_mut(id)
+            .expect("an answer to what the client never asked");
         *answers += 1;
         assert_eq!(*answers, 1, "two answers to {id}");
         // Nothing is shown that is not pinned.
         for tool in message["result"]["tools"].as_array().into_iter().flatten() {
             let name = NAMES.iter().position(|name| tool["name"] == *name).unwrap();
             let version = WORDS.iter().position(|words| tool["description"] == *words);
-            assert_eq!(version, self.pinned.unwrap()[name], "a tool is shown that is not what is pinned");
+            assert_eq!(
+                version,
+                self.pinned.unwrap()[name],
+                "a tool is shown that is not what is pinned"
+            );
         }
     }
 
@@ -324,7 +340,9 @@ impl World {
 
     fn approve(&mut self, name: usize) {
         let Some((_, declared)) = self.whole else { return };
-        let (Some(version), Some(mut pinned)) = (declared[name], self.pinned) else { return };
+        let (Some(version), Some(mut pinned)) = (declared[name], self.pinned) else {
+            return;
+        };
         let digest = Definition::read(&definition(name, version)).digest().to_string();
         let before = self.pinned;
         pinned[name] = Some(version);

@@ -46,7 +46,9 @@ fn a_late_answer_to_an_own_request_is_nobodys() {
     session.answer(ONLY);
     session.call(2, "one");
     // The first question's answer once more answers no other question.
-    session.server(&format!(r#"{{"jsonrpc":"2.0","id":"{late}","result":{{"tools":[]}}}}"#));
+    session.server(&format!(
+        r#"{{"jsonrpc":"2.0","id":"{late}","result":{{"tools":[]}}}}"#
+    ));
     session.answer(ONLY);
     insta::assert_snapshot!(session.transcript(), @r#"
     server: {"jsonrpc":"2.0","id":"mcpindex-RANDOM-1","result":{"tools":[{"name":"one"}]}}
@@ -64,7 +66,9 @@ fn a_client_can_not_use_an_own_id() {
     let mut session = Session::legacy();
     session.call(1, "one");
     let own = session.own_id();
-    session.client(&format!(r#"{{"jsonrpc":"2.0","id":"{own}","method":"tools/list"}}"#));
+    session.client(&format!(
+        r#"{{"jsonrpc":"2.0","id":"{own}","method":"tools/list"}}"#
+    ));
     session.answer(ONLY);
     insta::assert_snapshot!(session.transcript(), @r#"
     client: {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"one"}}

@@ -93,7 +93,8 @@ impl Session {
 
     pub fn client_on(&mut self, channel: Channel, message: &[u8]) -> &mut Session {
         let mut outputs = Vec::new();
-        self.gate.from_client(channel, message.to_vec(), self.now, &mut outputs);
+        self.gate
+            .from_client(channel, message.to_vec(), self.now, &mut outputs);
         self.write("client", message, outputs)
     }
 
@@ -107,7 +108,8 @@ impl Session {
 
     pub fn server_on(&mut self, channel: Channel, message: &[u8]) -> &mut Session {
         let mut outputs = Vec::new();
-        self.gate.from_server(channel, message.to_vec(), self.now, &mut outputs);
+        self.gate
+            .from_server(channel, message.to_vec(), self.now, &mut outputs);
         self.write("server", message, outputs)
     }
 
@@ -229,7 +231,12 @@ impl Session {
         {
             let codes: Vec<&str> = data["reasons"]
                 .as_array()
-                .map(|reasons| reasons.iter().filter_map(|reason| reason["code"].as_str()).collect())
+                .map(|reasons| {
+                    reasons
+                        .iter()
+                        .filter_map(|reason| reason["code"].as_str())
+                        .collect()
+                })
                 .unwrap_or_default();
             return format!(
                 "{} {} {} {} {}",
@@ -281,7 +288,9 @@ fn hold_line(hold: &Hold) -> String {
 
 fn event_line(event: &Event) -> String {
     match event {
-        Event::FirstSight { pinned, withheld } => format!("first sight: {pinned} pinned, {withheld} withheld"),
+        Event::FirstSight { pinned, withheld } => {
+            format!("first sight: {pinned} pinned, {withheld} withheld")
+        }
         Event::Withheld(hold) => format!("withheld: {}", hold_line(hold)),
         Event::Accepted {
             tool, changes, notes, ..
@@ -301,7 +310,10 @@ fn event_line(event: &Event) -> String {
         } => {
             let kind = kind.map_or("instructions", |kind| kind.name());
             let changes: Vec<&str> = changes.iter().map(|change| change.kind.name()).collect();
-            format!("context: {kind} {name:?} {} withheld={withheld}", changes.join(","))
+            format!(
+                "context: {kind} {name:?} {} withheld={withheld}",
+                changes.join(",")
+            )
         }
         Event::Dropped { reason } => format!("dropped: {reason}"),
         Event::ListingFailed { reason } => format!("listing failed: {reason}"),
