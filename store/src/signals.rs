@@ -131,7 +131,7 @@ fn sig_id(signal: &Signal, digests: &(String, String)) -> [u8; 16] {
         signal.server.as_bytes(),
         signal.tool.as_bytes(),
     ];
-    hash_16(fixed.map(|bytes| bytes.as_slice()), &texts)
+    hash_16(fixed.map(<[u8; 16]>::as_slice), &texts)
 }
 
 /// The first half of SHA-256 over values of one length each and texts without U+0000.
