@@ -93,6 +93,14 @@ pub struct Digests {
     pub after: Digest,
 }
 
+impl Digests {
+    /// The two digests as written, the first empty on a pin.
+    pub fn texts(&self) -> (String, String) {
+        let before = self.before.map(|digest| digest.to_string());
+        (before.unwrap_or_default(), self.after.to_string())
+    }
+}
+
 /// One signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signal {

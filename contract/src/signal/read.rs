@@ -8,7 +8,6 @@ use super::{
     Signal, SignalError, hour_from_text,
 };
 use crate::change::ChangeKind;
-use crate::digest::Digest;
 use crate::json::{self, FlawKind, Value};
 use std::str::FromStr;
 
@@ -227,13 +226,5 @@ impl<'v> Reading<'v> {
                 place: format!("signals[{}].at_hour", self.index),
             },
         })
-    }
-}
-
-impl Digests {
-    /// The two digests as written, the first empty on a pin.
-    pub fn texts(&self) -> (String, String) {
-        let before = self.before.map(|digest: Digest| digest.to_string());
-        (before.unwrap_or_default(), self.after.to_string())
     }
 }

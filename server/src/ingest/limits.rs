@@ -36,11 +36,14 @@ pub(crate) enum Counted {
     Registrations,
 }
 
+/// A counter of one sender, or the one that those share for whom there is no room.
+type Key = (Counted, Option<[u8; 8]>);
+
 /// The counters.
 pub(crate) struct Limits {
     rates: Rates,
     clock: Arc<dyn Clock>,
-    windows: Mutex<HashMap<(Counted, Option<[u8; 8]>), Window>>,
+    windows: Mutex<HashMap<Key, Window>>,
 }
 
 /// One window of time: its number, and how much of it is used.
