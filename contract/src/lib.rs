@@ -24,5 +24,6 @@ pub mod numeric;
 pub mod outcome;
 pub mod posture;
 pub mod schema;
+pub mod signal;
 pub mod surface;
 pub mod words;

@@ -10,6 +10,7 @@ pub(crate) mod definitions;
 pub(crate) mod drifts;
 pub(crate) mod health;
 pub(crate) mod servers;
+pub(crate) mod signals;
 pub(crate) mod vocabulary;
 
 use mcpindex_contract::digest::Digest;

@@ -1,6 +1,7 @@
 //! What every request handler is given: the store, the time, and what this process does.
 //!
-//! Invariant: there is no other shared state; two processes over one database answer alike.
+//! Invariant: there is no other shared state; two processes over one database answer alike (but for how much each lets one
+//! address send and ask).
 
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use mcpindex::clock::Clock;
 use mcpindex_store::Store;
 use mcpindex_store::servers::ServerRecord;
 
+use crate::ingest::Ingest;
 use crate::problem::Problem;
 
 /// The longest reference to a server that is looked up, in bytes. Longer ones name nothing that the index can hold.
@@ -24,6 +26,8 @@ pub struct App {
     pub version: &'static str,
     /// What this process's own crawler does; `None` when it runs none.
     pub crawling: Option<Crawling>,
+    /// Takes signals in and answers what they told; `None` where that is off.
+    pub ingest: Option<Arc<Ingest>>,
 }
 
 /// What the crawler in this process does, as far as readers are told.

@@ -9,7 +9,7 @@
 mod keys;
 mod values;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use mcpindex_store::Location;
@@ -17,6 +17,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use toml::de::{DeTable, DeValue};
 use url::Url;
 
+use crate::ingest::{FleetRule, IngestRules, Rates};
 use keys::{KEYS, Key, Set, refuse_misspelt_variable, unknown_key, unknown_section};
 use values::database;
 pub use values::{Every, listen_address};
@@ -40,6 +41,10 @@ pub struct Settings {
     pub database: Option<Location>,
     /// `[crawl]`.
     pub crawl: CrawlSettings,
+    /// `[ingest]`.
+    pub ingest: IngestSettings,
+    /// `[fleet]`.
+    pub fleet: FleetRule,
 }
 
 /// `[server]`: where pages and API are.
@@ -68,6 +73,19 @@ pub struct CrawlSettings {
     pub cache: Option<PathBuf>,
     /// A list of servers to follow.
     pub targets: Option<PathBuf>,
+}
+
+/// `[ingest]`: what installs may tell and ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IngestSettings {
+    /// Whether anybody may; `None`: where only this machine can reach the server.
+    pub open: Option<bool>,
+    /// How much one address may.
+    pub rates: Rates,
+    /// How long signals are kept.
+    pub keep: Every,
+    /// Addresses of proxies whose `X-Forwarded-For` is believed.
+    pub proxies: Vec<IpAddr>,
 }
 
 /// Why settings could not be read.
@@ -142,6 +160,23 @@ impl Settings {
                 cache: None,
                 targets: None,
             },
+            ingest: IngestSettings {
+                open: None,
+                rates: Rates {
+                    batches_per_minute: 120,
+                    signals_per_hour: 10_000,
+                    lookups_per_minute: 600,
+                    registrations_per_minute: 10,
+                },
+                keep: Every::MONTH,
+                proxies: Vec::new(),
+            },
+            fleet: FleetRule {
+                authenticated_installs: 2,
+                authenticated_networks: 2,
+                anonymous_installs: 10,
+                anonymous_networks: 3,
+            },
         }
     }
 
@@ -200,6 +235,17 @@ impl Settings {
         }
     }
 
+    /// How signals are taken in by a server that listens here; `None` where they are not.
+    pub fn for_ingest(&self, listening: SocketAddr) -> Option<IngestRules> {
+        let open = self.ingest.open.unwrap_or(listening.ip().is_loopback());
+        open.then(|| IngestRules {
+            rates: self.ingest.rates.clone(),
+            fleet: self.fleet.clone(),
+            keep: self.ingest.keep.seconds(),
+            proxies: self.ingest.proxies.clone(),
+        })
+    }
+
     fn read_file(&mut self, path: &Path, text: &str) -> Result<(), ConfigError> {
         let at = |offset: usize, problem: String| ConfigError::Line {
             path: path.display().to_string(),
@@ -254,8 +300,7 @@ impl Settings {
                 set(
                     self,
                     texts.ok_or("expected a list of texts, such as [\"10.1.0.0/16\"]")?,
-                );
-                Ok(())
+                )
             }
             (Set::Path(set), DeValue::String(text)) => {
                 set(self, base.join(text.as_ref()));
@@ -308,8 +353,7 @@ impl Settings {
             }
             Set::List(set) => {
                 let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-                set(self, items.map(str::to_owned).collect());
-                Ok(())
+                set(self, items.map(str::to_owned).collect())
             }
             Set::Path(set) => {
                 set(self, PathBuf::from(text));
@@ -375,6 +419,8 @@ mod tests {
         assert_eq!(read.server, defaults.server);
         assert!(read.database.is_none());
         assert_eq!(read.crawl, defaults.crawl);
+        assert_eq!(read.ingest, defaults.ingest);
+        assert_eq!(read.fleet, defaults.fleet);
     }
 
     #[test]
@@ -406,6 +452,7 @@ mod tests {
         assert!(matches!(settings.database, Some(Location::Postgres(_))));
         assert_eq!(settings.crawl.cache, Some(PathBuf::from("etc/packages")));
         assert_eq!(settings.crawl.targets, Some(PathBuf::from("etc/targets.toml")));
+        assert_eq!(settings.ingest.open, Some(true));
     }
 
     #[test]
@@ -521,6 +568,37 @@ mod tests {
         assert_eq!(
             refused.to_string(),
             "MCPINDEX_DATABASE: `mysql:` is no database known here: expected a path, `sqlite:PATH` or `postgres://…`"
+        );
+    }
+
+    #[test]
+    fn signals_are_taken_on_loopback_unless_said_otherwise() {
+        let check = |text: &str, listening: &str, open: bool| {
+            let rules = read(text)
+                .expect("right")
+                .for_ingest(listening.parse().expect("an address"));
+            assert_eq!(rules.is_some(), open, "{text} {listening}");
+        };
+        check("", "127.0.0.1:1", true);
+        check("", "[::1]:1", true);
+        check("", "0.0.0.0:1", false);
+        check("[ingest]\nopen = true\n", "0.0.0.0:1", true);
+        check("[ingest]\nopen = false\n", "127.0.0.1:1", false);
+    }
+
+    #[test]
+    fn a_rule_of_nobody_and_a_keeping_shorter_than_an_hour_may_be_old_are_refused() {
+        check_refused(
+            "[fleet]\nauthenticated_installs = 0\n",
+            "etc/mcpindex.toml:2: [fleet] authenticated_installs: expected a number from 1 on, not 0",
+        );
+        check_refused(
+            "[ingest]\nkeep = \"7d\"\n",
+            "etc/mcpindex.toml:2: [ingest] keep: `7d` is too short: signals may be 7 days old when they come, so at least 8d",
+        );
+        check_refused(
+            "[ingest]\nproxies = [\"10.0.0.0/8\"]\n",
+            "etc/mcpindex.toml:2: [ingest] proxies: `10.0.0.0/8` is no address: write it as 10.0.0.1",
         );
     }
 

@@ -15,6 +15,7 @@ pub mod commands;
 pub mod config;
 pub mod exit;
 mod headers;
+pub mod ingest;
 mod links;
 pub mod logging;
 pub mod output;

@@ -34,6 +34,10 @@ pub(crate) struct Problem {
     search: Option<String>,
 }
 
+/// Beside an answer whose body is of a published shape: it is sent as it is, whatever its status.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AsPublished;
+
 /// A way on.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Link {
@@ -277,7 +281,8 @@ pub(crate) async fn render(State(app): State<App>, request: Request, next: Next)
         .to_owned();
     let response = next.run(request).await;
     let status = response.status();
-    if !status.is_client_error() && !status.is_server_error() {
+    let failed = status.is_client_error() || status.is_server_error();
+    if !failed || response.extensions().get::<AsPublished>().is_some() {
         return response;
     }
     let (mut parts, _) = response.into_parts();

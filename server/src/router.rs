@@ -8,7 +8,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::get;
+use axum::routing::{get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::limit::RequestBodyLimitLayer;
@@ -22,7 +22,7 @@ use crate::{api, assets, headers, pages, problem};
 
 /// The longest that making one answer may take.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
-/// The largest request body, in bytes. Nothing here takes one yet.
+/// The largest request body, in bytes, where a call has no limit of its own.
 const MAX_BODY: usize = 64 * 1024;
 
 /// The whole server as one service.
@@ -54,15 +54,27 @@ pub fn router(app: App) -> Router {
         .route("/api/v1/vocabulary", get(api::vocabulary::vocabulary))
         .route("/healthz", get(api::health::healthz))
         .route("/readyz", get(api::health::readyz))
+        .route("/.well-known/mcp-index.json", get(api::signals::index))
         .fallback(pages::error::no_such_address)
-        .with_state(app.clone());
+        .layer(RequestBodyLimitLayer::new(MAX_BODY));
+    // These have limits of their own, and answer what is larger in the published form.
+    let signals = Router::new()
+        .route("/api/v1/drift", post(api::signals::drift))
+        .route(
+            "/api/v1/drift/register",
+            post(api::signals::register).delete(api::signals::revoke),
+        )
+        .route(
+            "/api/v1/drift/any",
+            get(api::signals::any).post(api::signals::any_of_many),
+        );
+    let table = table.merge(signals).with_state(app.clone());
     within_layers(table, app, ANSWER_TIME)
 }
 
 /// What lies around every handler. Innermost first: each layer lies around those above it.
 fn within_layers(table: Router, app: App, answer_time: Duration) -> Router {
     table
-        .layer(RequestBodyLimitLayer::new(MAX_BODY))
         .layer(TimeoutLayer::with_status_code(
             StatusCode::SERVICE_UNAVAILABLE,
             answer_time,
@@ -104,6 +116,7 @@ mod tests {
             clock: Arc::new(SystemClock),
             version: "0.0.0-test",
             crawling: None,
+            ingest: None,
         };
         let service = within_layers(table, app, Duration::from_millis(1));
         let request = Request::get(path).body(Body::empty()).unwrap();

@@ -15,6 +15,7 @@ pub mod migrate;
 pub mod observations;
 pub mod servers;
 mod session;
+pub mod signals;
 mod surfaces;
 pub mod targets;
 #[cfg(feature = "testing")]
@@ -112,6 +113,11 @@ impl Store {
     /// The only door to a write transaction. On SQLite it takes the write lock at once: a deferred transaction that
     /// reads first fails with `SQLITE_BUSY_SNAPSHOT`, whatever the busy timeout.
     async fn write(&self) -> Result<Session, StoreError> {
+        Ok(self.begin_write().await?)
+    }
+
+    /// [`Store::write`] with the driver's own error.
+    async fn begin_write(&self) -> Result<Session, sqlx::Error> {
         Ok(match &self.database {
             Database::Sqlite { writer, .. } => Session::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?),
             Database::Postgres(pool) => Session::Postgres(pool.begin().await?),

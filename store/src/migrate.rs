@@ -35,6 +35,7 @@ migrations! {
     6 "0006_drift_timeline",
     7 "0007_changed_members",
     8 "0008_witnesses",
+    9 "0009_signals",
 }
 
 /// How far a database's schema is from this program's.

@@ -7,6 +7,7 @@ use mcpindex_contract::identity::Identity;
 use mcpindex_contract::outcome::Outcome;
 
 use crate::session::{Session, on};
+use crate::signals::fingerprints;
 use crate::surfaces::corrupt;
 use crate::text::{MAX_IDENTITY, SEPARATOR, indexed, restored, restored_option, stored};
 use crate::{Store, StoreError};
@@ -174,6 +175,7 @@ impl Store {
             .bind(&*name).bind(stored(&identity)).bind(stored(source)).bind(now)
             .execute(connection).await?;
         });
+        fingerprints::keep_all(&mut session, &identity).await?;
         session.commit().await
     }
 
@@ -249,6 +251,9 @@ pub(crate) async fn insert(session: &mut Session, identity: &Identity, now: i64)
         .bind(&*kept).bind(identity.short_id()).bind(identity.form()).bind(now)
         .execute(connection).await?.rows_affected()
     });
+    if added == 1 {
+        fingerprints::keep_all(session, &written).await?;
+    }
     Ok(added == 1)
 }
 

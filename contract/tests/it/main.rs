@@ -29,5 +29,6 @@ mod schema_corpus;
 mod schema_hostile;
 mod schema_properties;
 mod shared;
+mod signal;
 mod surface;
 mod vocabulary;

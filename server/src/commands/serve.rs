@@ -26,6 +26,7 @@ use crate::app::{App, Crawling};
 use crate::args::Serve;
 use crate::config::Settings;
 use crate::exit::{Exit, Failure};
+use crate::ingest::Ingest;
 use crate::output::{self, Ink};
 use crate::progress::Look;
 use crate::router::router;
@@ -48,23 +49,30 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
     } else {
         Some(crawler(&store, &settings)?)
     };
+    let rules = settings.for_ingest(address);
+    let takes_signals = rules.is_some();
+    let (ingest, ingesting) = rules
+        .map(|rules| Ingest::start(&store, Arc::new(SystemClock), rules))
+        .unzip();
     let app = App {
         store: store.clone(),
         clock: Arc::new(SystemClock),
+        ingest,
         version: env!("CARGO_PKG_VERSION"),
         crawling: crawling.as_ref().map(|_| Crawling {
             every: settings.crawl.every.seconds(),
             run_packages: settings.crawl.run_packages,
         }),
     };
-    start_up_lines(&settings, address, crawling.is_some())?;
+    start_up_lines(&settings, address, crawling.is_some(), takes_signals)?;
     if serve.starter {
         starter_lines(&lists)?;
     }
 
     let http = tokio::spawn({
         let stop = stop.clone().cancelled_owned();
-        axum::serve(listener, router(app))
+        let service = router(app).into_make_service_with_connect_info::<SocketAddr>();
+        axum::serve(listener, service)
             .with_graceful_shutdown(stop)
             .into_future()
     });
@@ -85,6 +93,10 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
     tracing::info!("stopping: what is under way is finished or given back; a second signal ends it at once");
     let ended = tokio::time::timeout(STOP_LIMIT, async {
         http.await??;
+        // Nobody sends any more: what waits is written.
+        if let Some(ingesting) = ingesting {
+            ingesting.stop().await;
+        }
         if let Some(crawl) = crawl {
             crawl.await?;
         }
@@ -300,7 +312,12 @@ fn tell(event: Event, expected: &mut Expected, home: &str) {
     }
 }
 
-fn start_up_lines(settings: &Settings, address: SocketAddr, crawling: bool) -> std::io::Result<()> {
+fn start_up_lines(
+    settings: &Settings,
+    address: SocketAddr,
+    crawling: bool,
+    takes_signals: bool,
+) -> std::io::Result<()> {
     let home = home(settings, address);
     let fact =
         |name: &str, text: String| output::line(&[(Ink::Dim, format!("  {name:<10}")), (Ink::Plain, text)]);
@@ -314,6 +331,12 @@ fn start_up_lines(settings: &Settings, address: SocketAddr, crawling: bool) -> s
     }
     fact("API", format!("{home}api/v1/servers"))?;
     fact("database", settings.location().to_string())?;
+    let signals = if takes_signals {
+        format!("taken from installs at {home}api/v1/drift")
+    } else {
+        "not taken; `[ingest] open = true` takes them from whoever reaches this address".to_owned()
+    };
+    fact("signals", signals)?;
     if !crawling {
         return fact("crawl", "off (--no-crawl)".to_owned());
     }

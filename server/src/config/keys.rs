@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use super::Settings;
-use super::values::{listen_address, public_url};
+use super::values::{addresses, at_least_one, keep, listen_address, public_url};
 
 /// The most looks at the same time: each one is a process or a connection.
 const MOST_WORKERS: i64 = 64;
@@ -24,7 +24,7 @@ pub(super) enum Set {
     Text(fn(&mut Settings, &str) -> Result<(), String>),
     Number(fn(&mut Settings, i64) -> Result<(), String>),
     Switch(fn(&mut Settings, bool)),
-    List(fn(&mut Settings, Vec<String>)),
+    List(fn(&mut Settings, Vec<String>) -> Result<(), String>),
     Path(fn(&mut Settings, PathBuf)),
     Database,
 }
@@ -86,7 +86,10 @@ pub(super) const KEYS: &[Key] = &[
         section: "crawl",
         name: "allow_networks",
         variable: "MCPINDEX_CRAWL_ALLOW_NETWORKS",
-        set: Set::List(|settings, networks| settings.crawl.allow_networks = networks),
+        set: Set::List(|settings, networks| {
+            settings.crawl.allow_networks = networks;
+            Ok(())
+        }),
     },
     Key {
         section: "crawl",
@@ -105,6 +108,102 @@ pub(super) const KEYS: &[Key] = &[
         name: "targets",
         variable: "MCPINDEX_CRAWL_TARGETS",
         set: Set::Path(|settings, path| settings.crawl.targets = Some(path)),
+    },
+    Key {
+        section: "ingest",
+        name: "open",
+        variable: "MCPINDEX_INGEST_OPEN",
+        set: Set::Switch(|settings, on| settings.ingest.open = Some(on)),
+    },
+    Key {
+        section: "ingest",
+        name: "batches_per_minute",
+        variable: "MCPINDEX_INGEST_BATCHES_PER_MINUTE",
+        set: Set::Number(|settings, number| {
+            settings.ingest.rates.batches_per_minute = at_least_one(number)?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "ingest",
+        name: "signals_per_hour",
+        variable: "MCPINDEX_INGEST_SIGNALS_PER_HOUR",
+        set: Set::Number(|settings, number| {
+            settings.ingest.rates.signals_per_hour = at_least_one(number)?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "ingest",
+        name: "lookups_per_minute",
+        variable: "MCPINDEX_INGEST_LOOKUPS_PER_MINUTE",
+        set: Set::Number(|settings, number| {
+            settings.ingest.rates.lookups_per_minute = at_least_one(number)?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "ingest",
+        name: "registrations_per_minute",
+        variable: "MCPINDEX_INGEST_REGISTRATIONS_PER_MINUTE",
+        set: Set::Number(|settings, number| {
+            settings.ingest.rates.registrations_per_minute = at_least_one(number)?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "ingest",
+        name: "keep",
+        variable: "MCPINDEX_INGEST_KEEP",
+        set: Set::Text(|settings, text| {
+            settings.ingest.keep = keep(text)?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "ingest",
+        name: "proxies",
+        variable: "MCPINDEX_INGEST_PROXIES",
+        set: Set::List(|settings, texts| {
+            settings.ingest.proxies = addresses(&texts)?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "fleet",
+        name: "authenticated_installs",
+        variable: "MCPINDEX_FLEET_AUTHENTICATED_INSTALLS",
+        set: Set::Number(|settings, number| {
+            settings.fleet.authenticated_installs = at_least_one(number)?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "fleet",
+        name: "authenticated_networks",
+        variable: "MCPINDEX_FLEET_AUTHENTICATED_NETWORKS",
+        set: Set::Number(|settings, number| {
+            settings.fleet.authenticated_networks = at_least_one(number)?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "fleet",
+        name: "anonymous_installs",
+        variable: "MCPINDEX_FLEET_ANONYMOUS_INSTALLS",
+        set: Set::Number(|settings, number| {
+            settings.fleet.anonymous_installs = at_least_one(number)?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "fleet",
+        name: "anonymous_networks",
+        variable: "MCPINDEX_FLEET_ANONYMOUS_NETWORKS",
+        set: Set::Number(|settings, number| {
+            settings.fleet.anonymous_networks = at_least_one(number)?;
+            Ok(())
+        }),
     },
 ];
 

@@ -3,9 +3,10 @@
 //! Invariant: what is refused is named as it was written, with what would be right; a database's password never is.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
+use mcpindex_contract::signal::MAX_AGE;
 use mcpindex_store::{Location, LocationError};
 use url::Url;
 
@@ -19,6 +20,8 @@ pub struct Every(i64);
 impl Every {
     /// 24 hours.
     pub(super) const DAY: Every = Every(86_400);
+    /// 30 days.
+    pub(super) const MONTH: Every = Every(30 * 86_400);
 
     /// In seconds.
     pub fn seconds(self) -> i64 {
@@ -79,6 +82,34 @@ pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
     numeric.as_deref().unwrap_or(text).parse().map_err(|_| {
         format!("`{text}` is no address to listen on: write it as 127.0.0.1:8080 or 0.0.0.0:8080")
     })
+}
+
+/// How long signals are kept: longer than they may be old when they come.
+pub(super) fn keep(text: &str) -> Result<Every, String> {
+    let keep: Every = text.parse()?;
+    if keep.seconds() < MAX_AGE + Every::DAY.seconds() {
+        return Err(format!(
+            "`{text}` is too short: signals may be 7 days old when they come, so at least 8d"
+        ));
+    }
+    Ok(keep)
+}
+
+/// Addresses, without networks.
+pub(super) fn addresses(texts: &[String]) -> Result<Vec<IpAddr>, String> {
+    let address = |text: &String| {
+        let address: Result<IpAddr, _> = text.parse();
+        address.map_err(|_| format!("`{text}` is no address: write it as 10.0.0.1"))
+    };
+    texts.iter().map(address).collect()
+}
+
+/// A number that something must reach.
+pub(super) fn at_least_one(number: i64) -> Result<u64, String> {
+    u64::try_from(number)
+        .ok()
+        .filter(|number| *number >= 1)
+        .ok_or_else(|| format!("expected a number from 1 on, not {number}"))
 }
 
 pub(super) fn public_url(text: &str) -> Result<Url, String> {

@@ -14,6 +14,11 @@ use tower::ServiceExt;
 /// The time of every test: 30 Nov 2026, 17:04:05 UTC.
 pub(crate) const NOW: i64 = 1_796_058_245;
 
+/// The clock of every test.
+pub(crate) fn clock() -> Arc<dyn Clock> {
+    Arc::new(Stopped)
+}
+
 struct Stopped;
 
 impl Clock for Stopped {
@@ -25,12 +30,13 @@ impl Clock for Stopped {
 pub(crate) fn app(store: Store) -> App {
     App {
         store,
-        clock: Arc::new(Stopped),
+        clock: clock(),
         version: "0.0.0-test",
         crawling: Some(Crawling {
             every: 86_400,
             run_packages: false,
         }),
+        ingest: None,
     }
 }
 

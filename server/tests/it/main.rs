@@ -9,4 +9,6 @@ mod commands;
 mod pages;
 mod programs;
 mod seed;
+mod signals;
+mod signals_killed;
 mod tidy;

@@ -179,6 +179,11 @@ impl Served {
         }
     }
 
+    /// Ends it in the middle of what it does (SIGKILL).
+    pub(crate) async fn kill(mut self) {
+        self.child.kill().await.expect("it runs");
+    }
+
     /// Asks it to end, and gives the exit code.
     pub(crate) async fn terminate(mut self) -> Option<i32> {
         let id = self.child.id().expect("it runs");
@@ -218,7 +223,7 @@ pub(crate) fn fixture() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_server-fixture-server"))
 }
 
-fn client() -> reqwest::Client {
+pub(crate) fn client() -> reqwest::Client {
     // An error says that another test has installed it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()

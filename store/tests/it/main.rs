@@ -12,6 +12,7 @@ mod opening;
 mod partial;
 mod postgres;
 mod servers;
+mod signals;
 mod targets;
 mod text;
 mod timeline;

@@ -1,0 +1,216 @@
+//! How many signals a second are taken in over HTTP, in batches of 16, each acknowledged after its commit, beside batched
+//! inserts of 1,000 rows by 2 writers straight into the same table in the same run, on SQLite and on Postgres.
+//!
+//! Clients, server and database share the machine. Rounds of both take turns; the median of the ratios counts. Postgres is
+//! left out with `MCPINDEX_TEST_PG=off`. Run by `cargo bench -p mcpindex-server --bench ingest`.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use mcpindex::clock::{Clock, SystemClock};
+use mcpindex_contract::signal::{Event, Fingerprint, InstallId, Sdk, Signal, write};
+use mcpindex_server::app::App;
+use mcpindex_server::ingest::{FleetRule, Ingest, IngestRules, Rates};
+use mcpindex_server::router::router;
+use mcpindex_store::Store;
+use mcpindex_store::signals::{Network, Received};
+use mcpindex_store::testing::TestStore;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+const ROUNDS: usize = 5;
+/// Signals of one round, of each of the two.
+const SIGNALS: u64 = 32_000;
+const WRITERS: u64 = 2;
+const INSERT: u64 = 1_000;
+const CLIENTS: u64 = 64;
+const BATCH: u64 = 16;
+
+/// No signal is ever sent twice.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+fn signals(count: u64, hour: i64) -> Vec<Signal> {
+    let first = NEXT.fetch_add(count, Ordering::Relaxed);
+    (first..first + count)
+        .map(|number| {
+            // Spread as real fingerprints and installs are.
+            let spread = |salt: u64| {
+                let mixed = (number ^ salt)
+                    .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+                    .rotate_left(29);
+                u128::from(mixed.wrapping_mul(0xBF58_476D_1CE4_E5B9)) << 64 | u128::from(number)
+            };
+            let hash = format!("sha256:{:064x}", number % 1_000);
+            Signal {
+                event: Event::Drift,
+                server: Fingerprint::from_bytes([1; 16]),
+                tool: Fingerprint::from_bytes((spread(1) % 5_000).to_be_bytes()),
+                hash_before: Some(format!("sha256:{:064x}", 0)),
+                hash_after: hash,
+                digests: None,
+                kinds: vec!["added-required-param"],
+                safety_relevant: true,
+                hour: Some(hour),
+                sdk: Sdk::Rs,
+                install: InstallId::from_bytes(spread(2).to_be_bytes()),
+            }
+        })
+        .collect()
+}
+
+/// Signals a second by batched inserts.
+async fn straight(store: &Store, now: i64) -> f64 {
+    let network = Network::of([127, 0, 0, 1].into());
+    let hour = now - now % 3_600;
+    let mut batches: Vec<Vec<Vec<Received>>> = Vec::new();
+    for _ in 0..WRITERS {
+        let batch = || {
+            let received = |signal| Received {
+                signal,
+                network: network.clone(),
+                authenticated: false,
+            };
+            signals(INSERT, hour).into_iter().map(received).collect()
+        };
+        batches.push((0..SIGNALS / WRITERS / INSERT).map(|_| batch()).collect());
+    }
+    let start = Instant::now();
+    let mut writers = JoinSet::new();
+    for own in batches {
+        let store = store.clone();
+        writers.spawn(async move {
+            for batch in own {
+                let new = store.record_signals(&batch, now).await.expect("written");
+                assert_eq!(new, INSERT);
+            }
+        });
+    }
+    writers.join_all().await;
+    per_second(start)
+}
+
+/// Signals a second over HTTP, and how long batches waited: the median and the 99th of a hundred.
+async fn over_http(address: SocketAddr, now: i64) -> (f64, Duration, Duration) {
+    let hour = now - now % 3_600;
+    let mut requests: Vec<Vec<Vec<u8>>> = Vec::new();
+    for _ in 0..CLIENTS {
+        let request = || {
+            let body = write(&signals(BATCH, hour));
+            let head = format!(
+                "POST /api/v1/drift HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+                body.len()
+            );
+            [head.into_bytes(), body.into_bytes()].concat()
+        };
+        requests.push((0..SIGNALS / CLIENTS / BATCH).map(|_| request()).collect());
+    }
+    let mut connections = Vec::new();
+    for own in requests {
+        connections.push((TcpStream::connect(address).await.expect("a connection"), own));
+    }
+    let start = Instant::now();
+    let mut clients = JoinSet::new();
+    for (mut connection, own) in connections {
+        clients.spawn(async move {
+            let mut waited = Vec::with_capacity(own.len());
+            let mut answer = Vec::new();
+            for request in own {
+                let sent = Instant::now();
+                connection.write_all(&request).await.expect("sent");
+                answer.clear();
+                // A 204 is its head and nothing more.
+                while !answer.ends_with(b"\r\n\r\n") {
+                    assert!(connection.read_buf(&mut answer).await.expect("an answer") > 0);
+                }
+                assert!(
+                    answer.starts_with(b"HTTP/1.1 204"),
+                    "{}",
+                    String::from_utf8_lossy(&answer)
+                );
+                waited.push(sent.elapsed());
+            }
+            waited
+        });
+    }
+    let mut waited: Vec<Duration> = clients.join_all().await.concat();
+    let rate = per_second(start);
+    waited.sort_unstable();
+    let at = |percent: usize| waited[waited.len() * percent / 100];
+    (rate, at(50), at(99))
+}
+
+fn per_second(start: Instant) -> f64 {
+    SIGNALS as f64 / start.elapsed().as_secs_f64()
+}
+
+async fn measure(database: &TestStore) -> std::io::Result<()> {
+    let store = &database.store;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let now = clock.unix_seconds();
+    store.prepare_signal_days(now).await.expect("days");
+    let rules = IngestRules {
+        rates: Rates {
+            batches_per_minute: u64::MAX,
+            signals_per_hour: u64::MAX,
+            lookups_per_minute: u64::MAX,
+            registrations_per_minute: u64::MAX,
+        },
+        fleet: FleetRule {
+            authenticated_installs: 2,
+            authenticated_networks: 2,
+            anonymous_installs: 10,
+            anonymous_networks: 3,
+        },
+        keep: 30 * 86_400,
+        proxies: Vec::new(),
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    let mut rounds = Vec::new();
+    let (ingest, running) = Ingest::start(store, Arc::clone(&clock), rules);
+    let app = App {
+        store: store.clone(),
+        clock,
+        version: "bench",
+        crawling: None,
+        ingest: Some(ingest),
+    };
+    let service = router(app).into_make_service_with_connect_info::<SocketAddr>();
+    let serving = tokio::spawn(axum::serve(listener, service).into_future());
+    for round in 0..=ROUNDS {
+        let straight = straight(store, now).await;
+        // What was inserted is counted in between, so that neither of the two pays for it.
+        store.count_signals().await.expect("counted");
+        let (http, median, slowest) = over_http(address, now).await;
+        store.count_signals().await.expect("counted");
+        // The first one warms up.
+        if round > 0 {
+            rounds.push((http / straight, straight, http, median, slowest));
+        }
+    }
+    serving.abort();
+    running.stop().await;
+    rounds.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let (ratio, straight, http, median, slowest) = rounds[rounds.len() / 2];
+    writeln!(
+        std::io::stdout(),
+        "{:<8}  inserts of {INSERT} x {WRITERS} writers {straight:>7.0}/s   HTTP batches of {BATCH} x {CLIENTS} clients \
+         {http:>7.0}/s   p50 {median:.1?}  p99 {slowest:.1?}   ratio {ratio:.2} (target >= 0.5)",
+        store.backend(),
+    )
+}
+
+fn main() -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        measure(&TestStore::sqlite().await).await?;
+        match TestStore::postgres().await {
+            Some(database) => measure(&database).await,
+            None => Ok(()),
+        }
+    })
+}

@@ -1,0 +1,428 @@
+//! What installs tell and ask, in the published clients' own shapes, errors included: `{"error": "…"}` and no problem.
+//!
+//! Invariant: a request is refused whole, with nothing kept, or all of it is durable when it is answered.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use mcpindex_contract::json::{self, Value};
+use mcpindex_contract::signal::{self, Fingerprint, InstallId, MAX_SIGNALS, Signal};
+use mcpindex_store::StoreError;
+use mcpindex_store::signals::{Network, Received, Registration, TokenHash};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::app::App;
+use crate::assets::hex;
+use crate::ingest::fleet::Answer;
+use crate::ingest::limits::Counted;
+use crate::ingest::{Ingest, sender};
+use crate::problem::AsPublished;
+
+/// The largest batch, in bytes: 256 signals of version 2 with many kinds each.
+const MAX_BATCH_BODY: usize = 1024 * 1024;
+/// The largest question, in bytes: 256 fingerprints.
+const MAX_QUESTION_BODY: usize = 64 * 1024;
+/// The most fingerprints in one question.
+const MAX_FINGERPRINTS: usize = 256;
+/// The most installs of one batch that are looked at for proof.
+const MAX_PROVED: usize = 32;
+/// Seconds after which a sender that was limited may come again, as published.
+const LIMITED_FOR: u64 = 60;
+/// Seconds after which a batch that found no room may come again.
+const BUSY_FOR: u64 = 5;
+
+/// An error in the published form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Refusal {
+    status: StatusCode,
+    error: &'static str,
+    retry_after: Option<u64>,
+}
+
+/// A refusal without a time to come again.
+const fn refusal(status: StatusCode, error: &'static str) -> Refusal {
+    Refusal {
+        status,
+        error,
+        retry_after: None,
+    }
+}
+
+const NOT_FOUND: Refusal = refusal(StatusCode::NOT_FOUND, "not_found");
+const MEDIA_TYPE: Refusal = refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type");
+const TOO_LARGE: Refusal = refusal(StatusCode::PAYLOAD_TOO_LARGE, "too_large");
+const INVALID_JSON: Refusal = refusal(StatusCode::BAD_REQUEST, "invalid_json");
+const INVALID_INSTALL: Refusal = refusal(StatusCode::BAD_REQUEST, "invalid_install_id");
+const INVALID_FP: Refusal = refusal(StatusCode::BAD_REQUEST, "invalid_fp");
+const INVALID_FPS: Refusal = refusal(StatusCode::BAD_REQUEST, "invalid_fps");
+const MISSING_TOKEN: Refusal = refusal(StatusCode::UNAUTHORIZED, "missing_token");
+const REGISTERED: Refusal = refusal(StatusCode::CONFLICT, "already_registered");
+const LIMITED: Refusal = Refusal {
+    status: StatusCode::TOO_MANY_REQUESTS,
+    error: "rate_limited",
+    retry_after: Some(LIMITED_FOR),
+};
+const BUSY: Refusal = Refusal {
+    status: StatusCode::SERVICE_UNAVAILABLE,
+    error: "busy",
+    retry_after: Some(BUSY_FOR),
+};
+const NO_IDENTITIES: Refusal = Refusal {
+    status: StatusCode::SERVICE_UNAVAILABLE,
+    error: "identity_store_unavailable",
+    retry_after: Some(BUSY_FOR),
+};
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = as_published(self.status, &json!({ "error": self.error }));
+        if let Some(seconds) = self.retry_after {
+            response
+                .headers_mut()
+                .insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+/// An answer whose body stays as it is, whatever its status.
+fn as_published(status: StatusCode, body: &serde_json::Value) -> Response {
+    let mut response = (status, Json(body)).into_response();
+    response.extensions_mut().insert(AsPublished);
+    response
+}
+
+/// A request to an index that takes signals.
+struct Asked {
+    ingest: Arc<Ingest>,
+    address: IpAddr,
+    headers: HeaderMap,
+    query: Option<String>,
+    body: Body,
+}
+
+impl Asked {
+    fn of(app: &App, request: Request) -> Result<Asked, Refusal> {
+        let ingest = app.ingest.clone().ok_or(NOT_FOUND)?;
+        let (parts, body) = request.into_parts();
+        let address = sender::address(&parts.extensions, &parts.headers, &ingest.rules.proxies);
+        Ok(Asked {
+            ingest,
+            address,
+            query: parts.uri.query().map(str::to_owned),
+            headers: parts.headers,
+            body,
+        })
+    }
+
+    fn limit(&self, counted: Counted, amount: usize) -> Result<(), Refusal> {
+        let amount = u64::try_from(amount).unwrap_or(u64::MAX);
+        let allowed = self.ingest.limits.allows(counted, self.address, amount);
+        if allowed { Ok(()) } else { Err(LIMITED) }
+    }
+
+    fn is_json(&self) -> Result<(), Refusal> {
+        let content_type = self
+            .headers
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok());
+        let is_json =
+            content_type.is_some_and(|value| value.to_ascii_lowercase().contains("application/json"));
+        if is_json { Ok(()) } else { Err(MEDIA_TYPE) }
+    }
+
+    /// The whole body, of at most so many bytes.
+    async fn body(&mut self, most: usize) -> Result<Vec<u8>, Refusal> {
+        let body = std::mem::take(&mut self.body);
+        match to_bytes(body, most).await {
+            Ok(bytes) => Ok(bytes.into()),
+            Err(error) => Err(if is_over_limit(error) {
+                TOO_LARGE
+            } else {
+                INVALID_JSON
+            }),
+        }
+    }
+
+    /// `Authorization: Bearer TOKEN`, by the token's hash.
+    fn token(&self) -> Option<TokenHash> {
+        let value = self.headers.get(AUTHORIZATION)?.to_str().ok()?;
+        let (scheme, token) = value.split_once(' ')?;
+        let token = token.trim();
+        (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then(|| TokenHash::of(token))
+    }
+}
+
+/// Whether reading ended because there was more than asked for; else the sender broke off.
+fn is_over_limit(error: axum::Error) -> bool {
+    error.into_inner().is::<http_body_util::LengthLimitError>()
+}
+
+/// `POST /api/v1/drift`
+pub(crate) async fn drift(State(app): State<App>, request: Request) -> Response {
+    match take_in(&app, request).await {
+        Ok(()) => StatusCode::NO_CONTENT.into_response(),
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+async fn take_in(app: &App, request: Request) -> Result<(), Refusal> {
+    let mut asked = Asked::of(app, request)?;
+    asked.is_json()?;
+    asked.limit(Counted::Batches, 1)?;
+    let body = asked.body(MAX_BATCH_BODY).await?;
+    let signals = signal::read(&body, app.now()).map_err(|error| {
+        tracing::debug!(%error, "a batch was refused");
+        let status = match error.name() {
+            "hour_out_of_range" => StatusCode::UNPROCESSABLE_ENTITY,
+            _ => StatusCode::BAD_REQUEST,
+        };
+        refusal(status, error.name())
+    })?;
+    asked.limit(Counted::Signals, signals.len())?;
+    let proved = match asked.token() {
+        Some(token) => proved(app, &signals, token).await.map_err(|error| {
+            tracing::error!(%error, "a token could not be looked up");
+            BUSY
+        })?,
+        None => BTreeSet::new(),
+    };
+    let network = Network::of(asked.address);
+    let received = signals.into_iter().map(|signal| Received {
+        authenticated: proved.contains(&signal.install),
+        network: network.clone(),
+        signal,
+    });
+    asked.ingest.queue.put(received.collect()).await.map_err(|_| BUSY)
+}
+
+/// The installs of these signals that the token belongs to.
+async fn proved(app: &App, signals: &[Signal], token: TokenHash) -> Result<BTreeSet<InstallId>, StoreError> {
+    let mut installs = BTreeSet::new();
+    for signal in signals {
+        if installs.len() < MAX_PROVED {
+            installs.insert(signal.install);
+        }
+    }
+    app.store.installs_of_token(&installs, token).await
+}
+
+/// A token is shown to whoever asked for it and to nobody else.
+#[derive(Serialize)]
+struct RegisteredBody {
+    install_id: String,
+    install_token: String,
+}
+
+/// `POST /api/v1/drift/register`
+pub(crate) async fn register(State(app): State<App>, request: Request) -> Response {
+    match give_token(&app, request).await {
+        Ok(body) => ([(CACHE_CONTROL, "no-store")], Json(body)).into_response(),
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+async fn give_token(app: &App, request: Request) -> Result<RegisteredBody, Refusal> {
+    let mut asked = Asked::of(app, request)?;
+    asked.limit(Counted::Registrations, 1)?;
+    let body = asked.body(MAX_QUESTION_BODY).await?;
+    let install = install_of_body(&body)?;
+    let mut random = [0; 32];
+    getrandom::fill(&mut random).map_err(|error| {
+        tracing::error!(%error, "no random numbers to be had");
+        NO_IDENTITIES
+    })?;
+    let token = hex(&random);
+    let registering = app
+        .store
+        .register_install(install, TokenHash::of(&token), asked.token(), app.now());
+    match registering.await {
+        Ok(Registration::Done) => Ok(RegisteredBody {
+            install_id: install.to_string(),
+            install_token: token,
+        }),
+        Ok(Registration::Taken) => Err(REGISTERED),
+        Err(error) => {
+            tracing::error!(%error, "an install could not be registered");
+            Err(NO_IDENTITIES)
+        }
+    }
+}
+
+/// `DELETE /api/v1/drift/register`
+pub(crate) async fn revoke(State(app): State<App>, request: Request) -> Response {
+    match take_token_back(&app, request).await {
+        Ok(true) => Json(json!({ "revoked": true })).into_response(),
+        Ok(false) => as_published(StatusCode::NOT_FOUND, &json!({ "revoked": false })),
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+async fn take_token_back(app: &App, request: Request) -> Result<bool, Refusal> {
+    let mut asked = Asked::of(app, request)?;
+    asked.limit(Counted::Registrations, 1)?;
+    let token = asked.token().ok_or(MISSING_TOKEN)?;
+    let install = match parameter(asked.query.as_deref(), "install_id") {
+        Some(install) => install.parse().map_err(|_| INVALID_INSTALL)?,
+        None => install_of_body(&asked.body(MAX_QUESTION_BODY).await?)?,
+    };
+    app.store.revoke_install(install, token).await.map_err(|error| {
+        tracing::error!(%error, "a token could not be taken back");
+        NO_IDENTITIES
+    })
+}
+
+/// `{"install_id": "…"}` and nothing else.
+fn install_of_body(body: &[u8]) -> Result<InstallId, Refusal> {
+    let value = read(body)?;
+    let Value::Object(members) = value else {
+        return Err(INVALID_INSTALL);
+    };
+    match members.as_slice() {
+        [(name, Value::String(install))] if name == "install_id" => {
+            install.parse().map_err(|_| INVALID_INSTALL)
+        }
+        _ => Err(INVALID_INSTALL),
+    }
+}
+
+fn read(body: &[u8]) -> Result<Value, Refusal> {
+    let text = std::str::from_utf8(body).map_err(|_| INVALID_JSON)?;
+    json::read(text)
+        .map(|document| document.value)
+        .map_err(|_| INVALID_JSON)
+}
+
+fn parameter(query: Option<&str>, name: &str) -> Option<String> {
+    let mut pairs = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    pairs
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.into_owned())
+}
+
+/// `GET /api/v1/drift/any?fp=…`
+pub(crate) async fn any(State(app): State<App>, request: Request) -> Response {
+    let answered = async {
+        let asked = Asked::of(&app, request)?;
+        asked.limit(Counted::Lookups, 1)?;
+        let fp = parameter(asked.query.as_deref(), "fp").ok_or(INVALID_FP)?;
+        let fp = fp.to_ascii_lowercase().parse().map_err(|_| INVALID_FP)?;
+        Ok(answers(&app, &asked.ingest, &[fp]).await)
+    };
+    match answered.await {
+        Ok(answers) => Json(answers.into_iter().next()).into_response(),
+        Err::<_, Refusal>(refusal) => refusal.into_response(),
+    }
+}
+
+/// `POST /api/v1/drift/any`
+pub(crate) async fn any_of_many(State(app): State<App>, request: Request) -> Response {
+    let answered = async {
+        let mut asked = Asked::of(&app, request)?;
+        asked.is_json()?;
+        let body = asked.body(MAX_QUESTION_BODY).await?;
+        let fps = fingerprints(&body)?;
+        if fps.len() > MAX_FINGERPRINTS {
+            return Ok(None);
+        }
+        asked.limit(Counted::Lookups, fps.len())?;
+        Ok(Some(answers(&app, &asked.ingest, &fps).await))
+    };
+    match answered.await {
+        Ok(Some(answers)) => {
+            let results: serde_json::Map<String, serde_json::Value> = answers
+                .into_iter()
+                .map(|answer| (answer.fp.clone(), json!(answer)))
+                .collect();
+            Json(json!({ "results": results })).into_response()
+        }
+        Ok(None) => as_published(
+            StatusCode::BAD_REQUEST,
+            &json!({ "error": INVALID_FPS.error, "max": MAX_FINGERPRINTS }),
+        ),
+        Err::<_, Refusal>(refusal) => refusal.into_response(),
+    }
+}
+
+/// `{"fps": […]}` and nothing else, at least one.
+fn fingerprints(body: &[u8]) -> Result<Vec<Fingerprint>, Refusal> {
+    let Value::Object(members) = read(body)? else {
+        return Err(INVALID_FPS);
+    };
+    let [(name, Value::Array(items))] = members.as_slice() else {
+        return Err(INVALID_FPS);
+    };
+    if name != "fps" || items.is_empty() {
+        return Err(INVALID_FPS);
+    }
+    items
+        .iter()
+        .map(|item| item.as_str()?.to_ascii_lowercase().parse().ok())
+        .collect::<Option<Vec<_>>>()
+        .ok_or(INVALID_FPS)
+}
+
+/// An answer for each; `drifted: null` for all when the database can't be asked.
+async fn answers(app: &App, ingest: &Ingest, tools: &[Fingerprint]) -> Vec<Answer> {
+    let found = async {
+        let crawl = app.store.crawl_drifts(tools).await?;
+        let fleet = app.store.fleet_drifts(tools).await?;
+        Ok::<_, StoreError>((crawl, fleet))
+    };
+    match found.await {
+        Ok((crawl, fleet)) => tools
+            .iter()
+            .zip(crawl.iter().zip(&fleet))
+            .map(|(fp, (crawl, fleet))| {
+                Answer::of(fp.to_string(), crawl.as_ref(), fleet, &ingest.rules.fleet)
+            })
+            .collect(),
+        Err(error) => {
+            tracing::error!(%error, "drifts could not be looked up");
+            tools.iter().map(|fp| Answer::unknown(fp.to_string())).collect()
+        }
+    }
+}
+
+/// What this index is, for clients that look for one.
+#[derive(Debug, Serialize)]
+pub(crate) struct IndexBody {
+    index: &'static str,
+    version: &'static str,
+    api: &'static str,
+    /// Null where signals are not taken.
+    signals: Option<SignalsBody>,
+}
+
+#[derive(Debug, Serialize)]
+struct SignalsBody {
+    versions: [u8; 2],
+    max_signals: usize,
+    ingest: &'static str,
+    register: &'static str,
+    lookup: &'static str,
+}
+
+/// `GET /.well-known/mcp-index.json`
+pub(crate) async fn index(State(app): State<App>) -> Json<IndexBody> {
+    Json(IndexBody {
+        index: "mcpindex",
+        version: app.version,
+        api: "/api/v1",
+        signals: app.ingest.is_some().then_some(SignalsBody {
+            versions: [1, 2],
+            max_signals: MAX_SIGNALS,
+            ingest: "/api/v1/drift",
+            register: "/api/v1/drift/register",
+            lookup: "/api/v1/drift/any",
+        }),
+    })
+}

@@ -1,0 +1,174 @@
+//! When what installs told is shown to others, and what an answer says of a tool.
+//!
+//! Install ids are free to mint, so a number moves only where installs agree that prove who they are, or many that do not
+//! from several networks. What the crawler saw itself is shown at once.
+//!
+//! Invariant: what one network sends shows nothing by itself, unless the settings of a private index say so.
+
+use mcpindex_contract::change::ChangeKind;
+use mcpindex_store::signals::{CrawlDrift, FleetDrift};
+use serde::Serialize;
+
+use crate::when::rfc3339;
+
+/// How many must agree on a transition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetRule {
+    /// Installs that proved who they are, …
+    pub authenticated_installs: u64,
+    /// … and the networks that they send from.
+    pub authenticated_networks: u64,
+    /// Or installs that did not, …
+    pub anonymous_installs: u64,
+    /// … and their networks.
+    pub anonymous_networks: u64,
+}
+
+/// The published answer to "has this tool drifted?", with one member of ours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Answer {
+    pub(crate) fp: String,
+    /// `null`: it could not be found out.
+    pub(crate) drifted: Option<bool>,
+    #[serde(flatten)]
+    pub(crate) known: Option<Known>,
+}
+
+/// What is said of a tool that drifted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Known {
+    /// `crawl` or `installs`.
+    provenance: &'static str,
+    sources: u64,
+    safety_relevant: bool,
+    last_seen: Option<String>,
+    /// Names of the published vocabulary.
+    change_kinds: Vec<String>,
+    /// Which installs: `authenticated` or `anonymous`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    corroboration: Option<&'static str>,
+}
+
+impl FleetRule {
+    /// How many installs agree, and which sort of them, where that is enough.
+    fn corroborated(&self, drift: &FleetDrift) -> Option<(&'static str, u64)> {
+        if drift.authenticated >= self.authenticated_installs
+            && drift.authenticated_networks >= self.authenticated_networks
+        {
+            Some(("authenticated", drift.authenticated))
+        } else if drift.anonymous >= self.anonymous_installs
+            && drift.anonymous_networks >= self.anonymous_networks
+        {
+            Some(("anonymous", drift.anonymous))
+        } else {
+            None
+        }
+    }
+}
+
+impl Answer {
+    /// What is known of one tool.
+    pub(crate) fn of(
+        fp: String,
+        crawl: Option<&CrawlDrift>,
+        fleet: &[FleetDrift],
+        rule: &FleetRule,
+    ) -> Answer {
+        let known = match crawl {
+            Some(drift) => Some(of_crawl(drift)),
+            None => fleet.iter().find_map(|drift| {
+                let (corroboration, sources) = rule.corroborated(drift)?;
+                Some(Known {
+                    provenance: "installs",
+                    sources,
+                    safety_relevant: drift.safety_relevant,
+                    last_seen: rfc3339(drift.last_seen_at),
+                    change_kinds: published(drift.kinds.iter().map(String::as_str)),
+                    corroboration: Some(corroboration),
+                })
+            }),
+        };
+        Answer {
+            fp,
+            drifted: Some(known.is_some()),
+            known,
+        }
+    }
+
+    /// It could not be found out.
+    pub(crate) fn unknown(fp: String) -> Answer {
+        Answer {
+            fp,
+            drifted: None,
+            known: None,
+        }
+    }
+}
+
+fn of_crawl(drift: &CrawlDrift) -> Known {
+    Known {
+        provenance: "crawl",
+        sources: 1,
+        safety_relevant: drift.kinds.iter().any(|kind| kind.safety_relevant()),
+        last_seen: rfc3339(drift.found_at),
+        change_kinds: published(drift.kinds.iter().map(|kind| kind.name())),
+        corroboration: None,
+    }
+}
+
+/// The published names for these kinds, sorted, each once.
+fn published<'k>(kinds: impl Iterator<Item = &'k str>) -> Vec<String> {
+    let mut names: Vec<String> = kinds
+        .map(|name| match ChangeKind::from_name(name) {
+            Some(kind) => kind.published().to_owned(),
+            // A published name that no kind of ours has for its own.
+            None => name.to_owned(),
+        })
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_what_enough_agree_on() {
+        let rule = FleetRule {
+            authenticated_installs: 2,
+            authenticated_networks: 2,
+            anonymous_installs: 10,
+            anonymous_networks: 3,
+        };
+        let check = |counts: [u64; 4], shown: Option<(&'static str, u64)>| {
+            let [
+                authenticated,
+                authenticated_networks,
+                anonymous,
+                anonymous_networks,
+            ] = counts;
+            let drift = FleetDrift {
+                hashes: (String::new(), String::new()),
+                digests: None,
+                kinds: Vec::new(),
+                safety_relevant: false,
+                last_seen_at: 0,
+                signals: 0,
+                authenticated,
+                authenticated_networks,
+                anonymous,
+                anonymous_networks,
+            };
+            assert_eq!(rule.corroborated(&drift), shown, "{counts:?}");
+        };
+        check([1, 1, 9, 9], None);
+        check([2, 1, 0, 0], None);
+        check([2, 2, 0, 0], Some(("authenticated", 2)));
+        check([0, 0, 10_000, 2], None);
+        check([0, 0, 9, 3], None);
+        check([0, 0, 10, 3], Some(("anonymous", 10)));
+        check([2, 2, 50, 9], Some(("authenticated", 2)));
+    }
+}

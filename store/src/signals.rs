@@ -1,0 +1,251 @@
+//! Signals that installs sent: kept once each, counted, expired, and forgotten on request.
+//!
+//! A signal's natural key is a hash of all that it tells, so a replay is no second signal. Counts are made from the
+//! signals in the order of arrival (`counts`), and outlive them. On Postgres the signals of each day lie in a partition
+//! of their own (`days`).
+//!
+//! Invariant: what [`Store::record_signals`] has acknowledged is durable and counted exactly once; tokens are kept as
+//! hashes alone.
+
+/// A struct that is read from the columns of a row in the order of its fields.
+macro_rules! row {
+    ($(#[$attribute:meta])* struct $name:ident { $($field:ident: $type:ty,)+ }) => {
+        $(#[$attribute])*
+        struct $name {
+            $($field: $type,)+
+        }
+
+        impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for $name
+        where
+            ($($type,)+): sqlx::FromRow<'r, R>,
+        {
+            fn from_row(row: &'r R) -> Result<$name, sqlx::Error> {
+                let ($($field,)+) = sqlx::FromRow::from_row(row)?;
+                Ok($name { $($field,)+ })
+            }
+        }
+    };
+}
+
+mod counts;
+mod days;
+pub(crate) mod fingerprints;
+mod purge;
+mod sketch;
+mod tokens;
+
+pub use counts::FleetDrift;
+pub use fingerprints::CrawlDrift;
+pub use tokens::{Registration, TokenHash};
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+
+use mcpindex_contract::signal::Signal;
+use sha2::{Digest as _, Sha256};
+
+use crate::session::{Session, on};
+use crate::{Store, StoreError};
+
+pub(crate) const DAY: i64 = 86_400;
+const HOUR: i64 = 3_600;
+
+/// Rows of one statement: SQLite takes 32,766 parameters, and a row has 17.
+const ROWS: usize = 500;
+
+/// Where a signal came from, as coarse as it is kept: an IPv4 /24 or an IPv6 /48.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Network(Vec<u8>);
+
+impl Network {
+    /// The network of an address.
+    pub fn of(address: IpAddr) -> Network {
+        Network(match address.to_canonical() {
+            IpAddr::V4(address) => address.octets()[..3].to_vec(),
+            IpAddr::V6(address) => address.octets()[..6].to_vec(),
+        })
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Network(…)")
+    }
+}
+
+/// A signal as it came in.
+#[derive(Debug, Clone)]
+pub struct Received {
+    /// What was told.
+    pub signal: Signal,
+    /// From where.
+    pub network: Network,
+    /// Whether the sender proved to be the signal's install.
+    pub authenticated: bool,
+}
+
+/// A signal's place in the table, worked out before the transaction begins.
+struct Row<'a> {
+    day: i64,
+    sig_id: [u8; 16],
+    seen_at: i64,
+    digests: (String, String),
+    kinds: String,
+    received: &'a Received,
+}
+
+impl<'a> Row<'a> {
+    fn of(received: &'a Received, now: i64) -> Row<'a> {
+        let signal = &received.signal;
+        let seen_at = signal.hour.unwrap_or(now - now.rem_euclid(HOUR));
+        let digests = signal.digests.map(|digests| digests.texts()).unwrap_or_default();
+        Row {
+            day: seen_at.div_euclid(DAY),
+            sig_id: sig_id(signal, &digests),
+            seen_at,
+            digests,
+            kinds: signal.kinds.join(" "),
+            received,
+        }
+    }
+}
+
+/// The natural key. An hour that was left out is no part of it: the day of receipt stands beside it.
+fn sig_id(signal: &Signal, digests: &(String, String)) -> [u8; 16] {
+    let hour = signal.hour.map(|hour| hour.to_string()).unwrap_or_default();
+    let texts = [
+        signal.event.name(),
+        signal.hash_before.as_deref().unwrap_or_default(),
+        &signal.hash_after,
+        &digests.0,
+        &digests.1,
+        &hour,
+    ];
+    let fixed = [
+        signal.install.as_bytes(),
+        signal.server.as_bytes(),
+        signal.tool.as_bytes(),
+    ];
+    hash_16(fixed.map(<[u8; 16]>::as_slice), &texts)
+}
+
+/// The first half of SHA-256 over values of one length each and texts without U+0000.
+fn hash_16<'b>(fixed: impl IntoIterator<Item = &'b [u8]>, texts: &[&str]) -> [u8; 16] {
+    let mut hash = Sha256::new();
+    for bytes in fixed {
+        hash.update(bytes);
+    }
+    for text in texts {
+        hash.update(text.as_bytes());
+        hash.update([0]);
+    }
+    let whole: [u8; 32] = hash.finalize().into();
+    let mut half = [0; 16];
+    half.copy_from_slice(&whole[..16]);
+    half
+}
+
+impl Store {
+    /// Keeps these signals, all or none, and gives how many of them were new. On Postgres their days must be prepared
+    /// ([`Store::prepare_signal_days`]); a day that is not is prepared here.
+    pub async fn record_signals(&self, signals: &[Received], now: i64) -> Result<u64, StoreError> {
+        // In the order of the key, so that two writers of the same signals wait for each other and never in a circle.
+        let rows: BTreeMap<(i64, [u8; 16]), Row<'_>> = signals
+            .iter()
+            .map(|received| Row::of(received, now))
+            .map(|row| ((row.day, row.sig_id), row))
+            .collect();
+        let rows: Vec<Row<'_>> = rows.into_values().collect();
+        match self.insert(&rows, now).await {
+            Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some(days::NO_PARTITION) => {
+                let days: Vec<i64> = rows.iter().map(|row| row.day).collect();
+                self.prepare_days(&days).await?;
+                Ok(self.insert(&rows, now).await?)
+            }
+            inserted => Ok(inserted?),
+        }
+    }
+
+    /// How many signals are kept now.
+    pub async fn signals_kept(&self) -> Result<i64, StoreError> {
+        let mut session = self.read().await?;
+        Ok(on!(session, connection => {
+            sqlx::query_scalar("SELECT COUNT(*) FROM signal").fetch_one(connection).await?
+        }))
+    }
+
+    async fn insert(&self, rows: &[Row<'_>], now: i64) -> Result<u64, sqlx::Error> {
+        let mut session = self.begin_write().await?;
+        let mut new = 0;
+        for rows in rows.chunks(ROWS) {
+            new += insert_rows(&mut session, rows, now).await?;
+        }
+        match session {
+            Session::Sqlite(transaction) => transaction.commit().await?,
+            Session::Postgres(transaction) => transaction.commit().await?,
+        }
+        Ok(new)
+    }
+}
+
+async fn insert_rows(session: &mut Session, rows: &[Row<'_>], now: i64) -> Result<u64, sqlx::Error> {
+    on!(*session, connection => {
+        let mut statement = sqlx::QueryBuilder::new(
+            "INSERT INTO signal (day, sig_id, received_at, seen_at, event, server_fp, tool_fp, prev_hash, new_hash,
+                 prev_digest, new_digest, kinds, safety_relevant, sdk, install, network, authenticated) ",
+        );
+        statement.push_values(rows, |mut values, row| {
+            let signal = &row.received.signal;
+            values
+                .push_bind(row.day)
+                .push_bind(row.sig_id.as_slice())
+                .push_bind(now)
+                .push_bind(row.seen_at)
+                .push_bind(signal.event.name())
+                .push_bind(signal.server.as_bytes().as_slice())
+                .push_bind(signal.tool.as_bytes().as_slice())
+                .push_bind(signal.hash_before.as_deref().unwrap_or_default())
+                .push_bind(signal.hash_after.as_str())
+                .push_bind(row.digests.0.as_str())
+                .push_bind(row.digests.1.as_str())
+                .push_bind(row.kinds.as_str())
+                .push_bind(signal.safety_relevant)
+                .push_bind(signal.sdk.name())
+                .push_bind(signal.install.as_bytes().as_slice())
+                .push_bind(row.received.network.bytes())
+                .push_bind(row.received.authenticated);
+        });
+        statement.push(" ON CONFLICT (day, sig_id) DO NOTHING");
+        Ok(statement.build().execute(connection).await?.rows_affected())
+    })
+}
+
+/// A column of 16 bytes.
+fn sixteen(what: &str, bytes: &[u8]) -> Result<[u8; 16], StoreError> {
+    bytes.try_into().map_err(|_| StoreError::Corrupt {
+        what: format!("a {what} of {} bytes", bytes.len()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_is_a_slash_24_or_a_slash_48() {
+        let check = |one: &str, other: &str, same| {
+            let network = |text: &str| Network::of(text.parse().unwrap());
+            assert_eq!(network(one) == network(other), same, "{one} {other}");
+        };
+        check("192.0.2.1", "192.0.2.255", true);
+        check("192.0.2.1", "192.0.3.1", false);
+        check("192.0.2.1", "::ffff:192.0.2.9", true);
+        check("2001:db8:1:2::1", "2001:db8:1:ffff::1", true);
+        check("2001:db8:1::1", "2001:db8:2::1", false);
+    }
+}
