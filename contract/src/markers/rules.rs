@@ -137,9 +137,7 @@ pub(super) fn find<'s>(
             if has_bounds && !used.stands(&view.text, hit.start, hit.end) {
                 continue;
             }
-            let begins = view.ends[..sentences]
-                .last()
-                .is_none_or(|end| hit.start >= *end);
+            let begins = view.ends[..sentences].last().is_none_or(|end| hit.start >= *end);
             let sentence = if begins {
                 sentences
             } else {
