@@ -98,10 +98,13 @@ impl Digest {
 
     /// The 64 hex digits without a prefix.
     pub fn hex(&self) -> String {
-        let nibbles = self.bytes.iter().flat_map(|byte| [byte >> 4, byte & 0x0F]);
-        nibbles
-            .map(|nibble| char::from(b"0123456789abcdef"[usize::from(nibble)]))
-            .collect()
+        let mut hex = String::with_capacity(2 * self.bytes.len());
+        for byte in self.bytes {
+            for nibble in [byte >> 4, byte & 0x0F] {
+                hex.push(char::from(b"0123456789abcdef"[usize::from(nibble)]));
+            }
+        }
+        hex
     }
 }
 

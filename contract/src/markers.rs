@@ -11,11 +11,13 @@
 mod decode;
 mod fold;
 mod hidden;
+mod phrases;
 mod rules;
 mod strings;
 
 use crate::definition::Definition;
 use crate::digest::Digest;
+use crate::json;
 use decode::View;
 use fold::Folded;
 use hidden::HiddenKind;
@@ -119,9 +121,10 @@ pub struct Scan {
 
 /// Scans every string of a definition. One that is not JSON is scanned as text.
 pub fn scan_definition(definition: &Definition) -> Scan {
-    match definition.value() {
-        Some(value) => scan(&Strings::of_definition(value)),
-        None => scan_text(definition.text()),
+    // Read by itself: nothing is copied so, and a definition that is only seen for the first time is never read into values.
+    match json::read_borrowed(definition.text()) {
+        Ok(document) => scan(&Strings::of_definition(&document.value)),
+        Err(_) => scan_text(definition.text()),
     }
 }
 
@@ -266,7 +269,7 @@ impl Scanner<'_, '_> {
         let sources = &self.strings.sources;
         let mut folded = Folded::default();
         for source in sources {
-            folded.add(source.text, source.is_name);
+            folded.add(&source.text, source.is_name);
         }
         let (matches, overflow) = rules::find(&folded, true, |line| sources.get(line));
         self.incomplete |= overflow;
@@ -275,7 +278,7 @@ impl Scanner<'_, '_> {
             let Some(source) = sources.get(index) else {
                 continue;
             };
-            let span = span(&folded, &found, source.text);
+            let span = span(&folded, &found, &source.text);
             self.seen.insert((found.rule, index, span.0));
             let matched = &folded.text[found.start..found.end];
             if hidden::is_disguised(&source.text[span.0..span.1]) {
@@ -285,7 +288,7 @@ impl Scanner<'_, '_> {
                     index,
                     span,
                     span.0,
-                    source.text,
+                    &source.text,
                     "text",
                     matched,
                 );
@@ -296,7 +299,7 @@ impl Scanner<'_, '_> {
                 index,
                 span,
                 span.0,
-                source.text,
+                &source.text,
                 "text",
                 matched,
             );
@@ -305,7 +308,7 @@ impl Scanner<'_, '_> {
 
     /// Hidden channels of one string, and its decoded views down to their depth.
     fn scan_hidden(&mut self, index: usize, source: &Source<'_>) {
-        let (found, mut views, incomplete) = hidden::look(source.text);
+        let (found, mut views, incomplete) = hidden::look(&source.text);
         self.incomplete |= incomplete;
         for found in found {
             let (class, weight) = match found.kind {
@@ -328,12 +331,12 @@ impl Scanner<'_, '_> {
                 index,
                 span,
                 found.start,
-                source.text,
+                &source.text,
                 found.kind.name(),
                 &matched,
             );
         }
-        let (decoded, incomplete) = decode::views(source.text);
+        let (decoded, incomplete) = decode::views(&source.text);
         self.incomplete |= incomplete;
         views.extend(decoded);
         views.reverse();

@@ -139,43 +139,58 @@ impl Signs {
     fn of(text: &str) -> Signs {
         let mut signs = Signs::default();
         let bytes = text.as_bytes();
-        let (mut run, mut word) = (0, 0);
-        let (mut letters, mut others) = (0, 0);
-        let mut singles = 0;
-        for at in 0..=bytes.len() {
-            let byte = bytes.get(at).copied().unwrap_or(b'\n');
-            let alphanumeric = byte.is_ascii_alphanumeric();
-            if !(alphanumeric || matches!(byte, b'+' | b'/' | b'-' | b'_')) {
-                if at - run >= SHORTEST_RUN {
-                    signs.runs.push((run, at));
+        let is_letter = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_alphabetic);
+        let (mut at, mut run, mut singles) = (0, 0, 0);
+        while at <= bytes.len() {
+            let word = at;
+            while is_letter(at) {
+                at += 1;
+            }
+            let (mut letters, mut others) = (at - word, 0);
+            while let Some(byte @ (b'0'..=b'9' | b'@' | b'$')) = bytes.get(at) {
+                if !byte.is_ascii_digit() {
+                    signs.end_run(&mut run, at);
                 }
-                run = at + 1;
-            }
-            match byte {
-                b'&' => signs.ampersands += 1,
-                b'%' => signs.percents += 1,
-                b'\\' => signs.backslashes += 1,
-                b'<' => signs.comments |= bytes[at..].starts_with(b"<!--"),
-                _ => {}
-            }
-            if byte.is_ascii_alphabetic() {
-                letters += 1;
-            } else if byte.is_ascii_digit() || matches!(byte, b'@' | b'$') {
                 others += 1;
-            } else {
-                let length = at - word;
-                if length == 1 && bytes[word].is_ascii_alphanumeric() {
-                    singles += 1;
-                    signs.spaced |= singles >= SHORTEST_SPACED;
-                } else if length > 0 {
-                    singles = 0;
+                at += 1;
+                while is_letter(at) {
+                    letters += 1;
+                    at += 1;
                 }
-                signs.mixed_words += usize::from(letters > 0 && others > 0);
-                (letters, others) = (0, 0);
-                word = at + 1;
             }
+            let length = at - word;
+            if length == 1 && bytes[word].is_ascii_alphanumeric() {
+                singles += 1;
+                signs.spaced |= singles >= SHORTEST_SPACED;
+            } else if length > 0 {
+                singles = 0;
+            }
+            signs.mixed_words += usize::from(letters > 0 && others > 0);
+            // The word's end: this byte is none of a word.
+            match bytes.get(at) {
+                Some(b'+' | b'/' | b'-' | b'_') => {}
+                byte => {
+                    signs.end_run(&mut run, at);
+                    match byte {
+                        Some(b'&') => signs.ampersands += 1,
+                        Some(b'%') => signs.percents += 1,
+                        Some(b'\\') => signs.backslashes += 1,
+                        Some(b'<') => signs.comments |= bytes[at..].starts_with(b"<!--"),
+                        _ => {}
+                    }
+                }
+            }
+            at += 1;
         }
         signs
+    }
+
+    /// What could be base64 or hex ends before `at`.
+    fn end_run(&mut self, run: &mut usize, at: usize) {
+        if at - *run >= SHORTEST_RUN {
+            self.runs.push((*run, at));
+        }
+        *run = at + 1;
     }
 }
 

@@ -23,6 +23,30 @@ static ASCII: LazyLock<[u8; 128]> = LazyLock::new(|| {
     })
 });
 
+/// How far an ASCII character can be taken over with those around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Plain {
+    /// As it is.
+    Same,
+    /// In lower case; in names it may begin a word.
+    Upper,
+    /// As it is, behind anything but a space.
+    Space,
+    /// Not without a look at it.
+    No,
+}
+
+static PLAIN: LazyLock<[Plain; 256]> = LazyLock::new(|| {
+    std::array::from_fn(|index| match u8::try_from(index) {
+        Ok(b' ') => Plain::Space,
+        // NUL is dropped; the others may end a sentence.
+        Ok(0 | b'.' | b'!' | b'?') => Plain::No,
+        Ok(byte) if byte.is_ascii_uppercase() => Plain::Upper,
+        Ok(byte) if ASCII.get(index) == Some(&byte) => Plain::Same,
+        _ => Plain::No,
+    })
+});
+
 /// Where each stretch of a view lies in the text it was made from.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Offsets(Vec<(usize, usize)>);
@@ -101,11 +125,28 @@ impl Folded {
         self.offsets.note(start, 0);
         self.text.reserve(text.len() + 1);
         let bytes = text.as_bytes();
-        let ascii = &*ASCII;
+        let (ascii, plain) = (&*ASCII, &*PLAIN);
         let mut at = 0;
         // Whether the line so far ends in a space, or in nothing.
         let mut spaced = true;
         while let Some(&byte) = bytes.get(at) {
+            // Most of most texts is taken over in long pieces.
+            let start = at;
+            while let Some(&byte) = bytes.get(at) {
+                spaced = match plain[usize::from(byte)] {
+                    Plain::Same => false,
+                    Plain::Upper if !is_name => false,
+                    Plain::Space if !spaced => true,
+                    _ => break,
+                };
+                at += 1;
+            }
+            if at > start {
+                let line = self.text.len();
+                self.text.push_str(&text[start..at]);
+                self.text[line..].make_ascii_lowercase();
+                continue;
+            }
             if byte < 0x80 {
                 let folded = ascii[usize::from(byte)];
                 let camel = is_name && byte.is_ascii_uppercase() && at > 0 && {

@@ -1,10 +1,11 @@
-//! The marker rules: phrases looked for in one pass of one automaton, and sequences of them with bounded gaps.
+//! The marker rules: phrases looked for in one pass, and sequences of them with bounded gaps.
 //!
 //! A rule is a sequence of word lists (`ignore`, then within 40 bytes `previous`, …). It is followed along the
-//! automaton's hits, so the work is linear in the text whatever the rules or the text say; there is no pattern that
+//! phrases' hits, so the work is linear in the text whatever the rules or the text say; there is no pattern that
 //! could backtrack or blow up. Invariant: everything looked for is in `rules.txt`; its digest is [`super::rules_digest`].
 
 use super::fold::{Folded, is_unspaced};
+use super::phrases::{Hit, Phrases};
 use super::strings::Source;
 use super::{MarkerClass, RULES_VERSION};
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
@@ -29,7 +30,10 @@ static RULES: LazyLock<Rules> = LazyLock::new(|| Rules::read(RULES_TEXT).unwrap_
 /// The same phrases without their spaces, for text whose word bounds are lost.
 static SPACELESS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     let phrases = RULES.phrases.iter().map(|phrase| phrase.replace(' ', ""));
-    automaton(phrases.collect())
+    AhoCorasick::builder()
+        .kind(Some(AhoCorasickKind::ContiguousNFA))
+        .build(phrases)
+        .ok()
 });
 
 /// A rule's match in a view.
@@ -46,11 +50,11 @@ pub(super) struct Match {
 #[derive(Debug, Default)]
 struct Rules {
     rules: Vec<Rule>,
-    /// Folded, by the automaton's number.
+    /// Folded and sorted.
     phrases: Vec<String>,
-    /// The uses of each phrase, by the automaton's number.
+    /// The uses of each phrase, in the same order.
     uses: Vec<Vec<Use>>,
-    automaton: Option<AhoCorasick>,
+    tree: Option<Phrases>,
     /// For each list: which steps of which rules it is.
     steps: Vec<Vec<Step>>,
     not: usize,
@@ -105,11 +109,11 @@ struct Span {
     sentence: usize,
 }
 
-/// How far a rule has come: the two latest ways to have its first lists.
+/// How far a rule has come: the two latest ways to have its first lists. A span that ends at 0 is none.
 #[derive(Debug, Clone, Copy, Default)]
 struct Progress {
-    latest: Option<Span>,
-    before: Option<Span>,
+    latest: Span,
+    before: Span,
 }
 
 /// What the rules find in a view, whose lines come from these sources. `has_bounds` is false where words run together.
@@ -119,35 +123,29 @@ pub(super) fn find<'s>(
     source_of: impl Fn(usize) -> Option<&'s Source<'s>>,
 ) -> (Vec<Match>, bool) {
     let rules = &*RULES;
-    let automaton = if has_bounds { &rules.automaton } else { &*SPACELESS };
-    let Some(automaton) = automaton else {
-        return (Vec::new(), false);
-    };
     let mut progress = vec![Progress::default(); rules.rules.iter().map(|rule| rule.gaps.len() + 1).sum()];
     let (mut negations, mut denials, mut defences) = (Vec::new(), Vec::new(), Vec::new());
     let mut matches: Vec<Match> = Vec::new();
     let mut overflow = false;
     let mut sentences = 0;
-    for hit in automaton.find_overlapping_iter(&view.text) {
+    let follow = |hit: Hit| {
         // Hits come by rising end, so sentences are counted once.
-        while view.ends.get(sentences).is_some_and(|end| *end < hit.end()) {
+        while view.ends.get(sentences).is_some_and(|end| *end < hit.end) {
             sentences += 1;
         }
-        for used in &rules.uses[hit.pattern().as_usize()] {
-            if has_bounds && !used.stands(&view.text, hit.start(), hit.end()) {
+        for used in &rules.uses[hit.phrase] {
+            if has_bounds && !used.stands(&view.text, hit.start, hit.end) {
                 continue;
             }
-            let begins = view.ends[..sentences]
-                .last()
-                .is_none_or(|end| hit.start() >= *end);
+            let begins = view.ends[..sentences].last().is_none_or(|end| hit.start >= *end);
             let sentence = if begins {
                 sentences
             } else {
-                view.sentence(hit.start())
+                view.sentence(hit.start)
             };
             let here = Span {
-                start: hit.start(),
-                end: hit.end(),
+                start: hit.start,
+                end: hit.end,
                 sentence,
             };
             if used.list == rules.not {
@@ -190,6 +188,19 @@ pub(super) fn find<'s>(
                 });
             }
         }
+    };
+    match (has_bounds, &rules.tree, &*SPACELESS) {
+        (true, Some(tree), _) => tree.hits(&view.text).for_each(follow),
+        (false, _, Some(automaton)) => {
+            let hits = automaton.find_overlapping_iter(&view.text);
+            hits.map(|hit| Hit {
+                end: hit.end(),
+                start: hit.start(),
+                phrase: hit.pattern().as_usize(),
+            })
+            .for_each(follow);
+        }
+        _ => {}
     }
     take_weight_away(&mut matches, view, &negations, &denials, &defences);
     // What is left of a defensive sentence is no finding.
@@ -256,12 +267,12 @@ impl Progress {
     /// The way to have this list's words too, when they follow closely enough.
     fn reach(&self, here: Span, gap: usize) -> Option<Span> {
         let follows = |before: &Span| {
-            before.end <= here.start && here.start - before.end <= gap && before.sentence == here.sentence
+            before.end > 0
+                && before.end <= here.start
+                && here.start - before.end <= gap
+                && before.sentence == here.sentence
         };
-        let before = self
-            .latest
-            .filter(follows)
-            .or_else(|| self.before.filter(follows))?;
+        let before = [self.latest, self.before].into_iter().find(follows)?;
         Some(Span {
             start: before.start,
             ..here
@@ -270,7 +281,7 @@ impl Progress {
 
     fn push(&mut self, reached: Span) {
         self.before = self.latest;
-        self.latest = Some(reached);
+        self.latest = reached;
     }
 }
 
@@ -413,13 +424,7 @@ impl Rules {
         rules.not_after_all = needed("not-after-all")?;
         rules.defence = needed("defence")?;
         (rules.phrases, rules.uses) = phrases.into_iter().unzip();
-        rules.automaton = automaton(rules.phrases.clone());
-        if rules.automaton.is_none() {
-            return Err(RulesError {
-                line: 0,
-                problem: "too many phrases",
-            });
-        }
+        rules.tree = Some(Phrases::new(&rules.phrases));
         Ok(rules)
     }
 }
@@ -443,14 +448,6 @@ impl Use {
         };
         (!folded.is_empty()).then_some((folded, used))
     }
-}
-
-fn automaton(phrases: Vec<String>) -> Option<AhoCorasick> {
-    let mut builder = AhoCorasick::builder();
-    builder
-        .kind(Some(AhoCorasickKind::ContiguousNFA))
-        .build(phrases)
-        .ok()
 }
 
 #[cfg(test)]

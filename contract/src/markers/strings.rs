@@ -2,15 +2,16 @@
 //!
 //! Invariant: no recursion, and no more than [`MAX_SCANNED_BYTES`] of text; what lies past that is told, not dropped silently.
 
-use crate::json::{Value, push_token};
+use crate::json::{Sent, Value, push_token};
+use std::borrow::Cow;
 
 /// The most bytes of text that one scan reads.
 pub(super) const MAX_SCANNED_BYTES: usize = 2 << 20;
 
 /// One string of a definition.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Source<'v> {
-    pub(super) text: &'v str,
+    pub(super) text: Cow<'v, str>,
     /// Whether this names something (a tool, an argument) rather than says something.
     pub(super) is_name: bool,
     /// Whether the model may be asked for something here: anywhere but in results and in what a tool is called.
@@ -56,12 +57,12 @@ impl<'v> Strings<'v> {
     /// A text alone: instructions, a result.
     pub(super) fn of_text(text: &'v str) -> Strings<'v> {
         let mut strings = Strings::rooted();
-        strings.add(text, false, true, false, 0);
+        strings.add(Cow::Borrowed(text), false, true, false, 0);
         strings
     }
 
     /// Every string of a tool, prompt, resource or template.
-    pub(super) fn of_definition(value: &'v Value) -> Strings<'v> {
+    pub(super) fn of_definition(value: &'v Value<Sent<'v>>) -> Strings<'v> {
         let mut strings = Strings::rooted();
         let mut open = vec![(value, 0, Part::Top, true)];
         while let Some((value, node, part, carries)) = open.pop() {
@@ -86,7 +87,7 @@ impl<'v> Strings<'v> {
                     let token = strings.nodes[node].token;
                     let says = matches!(token, Token::Name("description" | "title" | "$comment" | "name"));
                     let fills = part == Part::Arguments && carries && says;
-                    strings.add(text, named, asks, fills, node);
+                    strings.add(text.to_text(), named, asks, fills, node);
                 }
                 Value::Array(items) => {
                     let first = open.len();
@@ -102,15 +103,17 @@ impl<'v> Strings<'v> {
                     let carries = carries_text(value);
                     let first = open.len();
                     for (name, item) in members {
+                        let name = name.as_ref();
                         let child = strings.node(node, Token::Name(name));
-                        let part = match (part, name.as_str()) {
+                        let part = match (part, name) {
                             (Part::Top, "inputSchema" | "arguments") => Part::Arguments,
                             (Part::Top, "outputSchema") => Part::Results,
                             (Part::Top, _) => Part::Other,
                             (part, _) => part,
                         };
                         let is_argument = part == Part::Arguments;
-                        strings.add(name, true, is_argument, is_argument && carries_text(item), child);
+                        let fills = is_argument && carries_text(item);
+                        strings.add(Cow::Borrowed(name), true, is_argument, fills, child);
                         open.push((item, child, part, carries));
                     }
                     open[first..].reverse();
@@ -158,14 +161,21 @@ impl<'v> Strings<'v> {
         self.nodes.len() - 1
     }
 
-    fn add(&mut self, text: &'v str, is_name: bool, asks: bool, fills: bool, node: usize) {
+    fn add(&mut self, text: Cow<'v, str>, is_name: bool, asks: bool, fills: bool, node: usize) {
         let room = MAX_SCANNED_BYTES - self.bytes;
-        let read = &text[..text.floor_char_boundary(room)];
-        self.incomplete |= read.len() < text.len();
-        self.bytes += read.len();
-        if !read.is_empty() {
+        let read = text.floor_char_boundary(room);
+        self.incomplete |= read < text.len();
+        self.bytes += read;
+        let text = match text {
+            Cow::Borrowed(text) => Cow::Borrowed(&text[..read]),
+            Cow::Owned(mut text) => {
+                text.truncate(read);
+                Cow::Owned(text)
+            }
+        };
+        if !text.is_empty() {
             self.sources.push(Source {
-                text: read,
+                text,
                 is_name,
                 asks,
                 fills,
@@ -177,8 +187,11 @@ impl<'v> Strings<'v> {
 
 /// Whether a schema lets text of the caller's own through: numbers, truth values and listed choices carry nothing away.
 /// What is no such schema does.
-fn carries_text(schema: &Value) -> bool {
-    let is_bare = |kind: &Value| matches!(kind.as_str(), Some("integer" | "number" | "boolean" | "null"));
+fn carries_text(schema: &Value<Sent<'_>>) -> bool {
+    let is_bare = |kind: &Value<Sent<'_>>| {
+        let Value::String(kind) = kind else { return false };
+        matches!(kind.as_ref(), "integer" | "number" | "boolean" | "null")
+    };
     let is_closed = match schema.get("type") {
         Some(Value::Array(kinds)) => !kinds.is_empty() && kinds.iter().all(is_bare),
         Some(kind) => is_bare(kind),

@@ -64,12 +64,17 @@ impl Document {
 
     /// The bytes of a record's file.
     pub(super) fn write(key: &ServerKey, record: &Record) -> Result<Vec<u8>, serde_json::Error> {
-        let mut bytes = serde_json::to_vec_pretty(&Written {
+        // A record is mostly definitions, whose quotes are escaped.
+        let texts = record.tools.values().filter_map(|tool| tool.baseline.as_ref());
+        let size: usize = texts.map(|pin| 2 * pin.definition.len()).sum();
+        let mut bytes = Vec::with_capacity(size);
+        let written = Written {
             version: VERSION,
             identity: key.identity_json(),
             context: key.context.to_string(),
             record,
-        })?;
+        };
+        serde_json::to_writer_pretty(&mut bytes, &written)?;
         bytes.push(b'\n');
         Ok(bytes)
     }
