@@ -193,3 +193,45 @@ impl Iterator for Hits<'_> {
 fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(NO_PHRASE)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Hit, Phrases};
+
+    #[test]
+    fn the_hits_are_those_of_a_search_for_every_phrase_at_every_place() {
+        let mut phrases = [
+            ".env", "<b", "a", "ab", "ab cd", "b", "cd", "e mail", "не", "忽略", "略",
+        ]
+        .map(String::from);
+        phrases.sort_unstable();
+        let tree = Phrases::new(&phrases);
+        for text in [
+            "",
+            "ab cd ab",
+            "cab b.env .env",
+            "<b <b>ab",
+            "неab 忽略ab略 a",
+            "ab c",
+            "éb é b",
+            "e mail e mai",
+        ] {
+            let mut expected: Vec<Hit> = Vec::new();
+            for (phrase, words) in phrases.iter().enumerate() {
+                let places = text.char_indices().map(|(start, _)| start);
+                expected.extend(
+                    places
+                        .filter(|start| text[*start..].starts_with(words.as_str()))
+                        .filter(|start| Phrases::may_start(words.as_bytes()[0], text, *start))
+                        .map(|start| Hit {
+                            end: start + words.len(),
+                            start,
+                            phrase,
+                        }),
+                );
+            }
+            expected.sort_unstable();
+            assert_eq!(tree.hits(text).collect::<Vec<_>>(), expected, "{text}");
+        }
+    }
+}
