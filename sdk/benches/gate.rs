@@ -8,8 +8,14 @@ use std::fs;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use mcpindex::clock::SystemClock;
+use mcpindex::gate::{Channel, Gate, GateLimits, GateOptions, NewTools, Output};
+use mcpindex::pins::Pins;
+use mcpindex_contract::posture::Posture;
 
 const GATE: &str = env!("CARGO_BIN_EXE_mcpindex");
 
@@ -24,6 +30,7 @@ const EARLY_LISTINGS: usize = 20;
 const IN_FLIGHT: usize = 16;
 const FLIGHTS: usize = 5;
 const CALLS_IN_A_FLIGHT: usize = 20_000;
+const MACHINE_CALLS: usize = 200_000;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -33,6 +40,7 @@ fn main() -> ExitCode {
     let done = match arguments.as_slice() {
         ["server", tools, bytes] => server(tools, bytes),
         ["relay", command @ ..] => relay(command),
+        ["machine"] => state_machine(&mut io::stdout().lock()),
         ["pinned"] => measure(),
         _ => pin(),
     };
@@ -90,7 +98,7 @@ fn server(tools: &str, bytes: &str) -> Result<()> {
             // A number, or a string without commas.
             let id = id.split([',', '}']).next().unwrap_or("0");
             let result = if line.contains(r#""tools/call""#) {
-                r#"{"content":[{"type":"text","text":"It is done, and this is what came of it."}]}"#
+                RESULT
             } else if line.contains(r#""tools/list""#) {
                 &listing
             } else {
@@ -290,6 +298,7 @@ impl Session {
     }
 }
 
+const RESULT: &str = r#"{"content":[{"type":"text","text":"It is done, and this is what came of it."}]}"#;
 const CALL: &str = r#"{"name":"tool_0","arguments":{"key":"an entry that somebody wants to see"}}"#;
 
 fn median(times: &mut [Duration]) -> Duration {
@@ -322,6 +331,7 @@ fn measure() -> Result<()> {
     round_trips(&mut out)?;
     flatness(&mut out)?;
     in_flight(&mut out)?;
+    state_machine(&mut out)?;
     start(&mut out)?;
     first_contact(&mut out)?;
     memory(&mut out)
@@ -383,6 +393,78 @@ fn in_flight(out: &mut impl Write) -> Result<()> {
         "{IN_FLIGHT} calls in flight: {relay:.0} calls a second through the relay, {gate:.0} through the gate: {:.2} x (target >= 0.7): {}",
         gate / relay,
         verdict(gate >= 0.7 * relay)
+    )?;
+    Ok(())
+}
+
+/// What the gate does about a call and its answer, without any transport.
+fn state_machine(out: &mut impl Write) -> Result<()> {
+    let mut gate = Gate::new(
+        GateOptions {
+            posture: Posture::Guard,
+            new_tools: NewTools::Review,
+            list_timeout: Duration::from_secs(10),
+            scan_results: false,
+            tell_action: true,
+            server: "bench".to_owned(),
+            limits: GateLimits::default(),
+            clock: Arc::new(SystemClock),
+        },
+        Pins::memory(),
+    );
+    let now = Instant::now();
+    let mut outputs = Vec::new();
+    let initialize = r#"{"jsonrpc":"2.0","id":"i","method":"initialize","params":{}}"#;
+    let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    let list = r#"{"jsonrpc":"2.0","id":"l","method":"tools/list"}"#;
+    let listing = format!(
+        r#"{{"jsonrpc":"2.0","id":"l","result":{{"tools":[{}]}}}}"#,
+        tool(0, 500)
+    );
+    for (is_from_client, message) in [
+        (true, initialize),
+        (false, r#"{"jsonrpc":"2.0","id":"i","result":{}}"#),
+        (true, initialized),
+        (true, list),
+        (false, &listing),
+    ] {
+        match is_from_client {
+            true => gate.from_client(Channel::ONLY, message.into(), now, &mut outputs),
+            false => gate.from_server(Channel::ONLY, message.into(), now, &mut outputs),
+        }
+    }
+    let burst: Vec<(String, String)> = (0..IN_FLIGHT)
+        .map(|id| {
+            (
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{CALL}}}"#),
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{RESULT}}}"#),
+            )
+        })
+        .collect();
+    let mut rounds = Vec::new();
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        for _ in 0..MACHINE_CALLS / IN_FLIGHT {
+            outputs.clear();
+            for (call, _) in &burst {
+                gate.from_client(Channel::ONLY, call.as_str().into(), now, &mut outputs);
+            }
+            for (_, answer) in &burst {
+                gate.from_server(Channel::ONLY, answer.as_str().into(), now, &mut outputs);
+            }
+            let passed = outputs
+                .iter()
+                .filter(|output| !matches!(output, Output::Event(_)));
+            if passed.count() != 2 * IN_FLIGHT {
+                return Err("the gate did not let a call or its answer pass".into());
+            }
+        }
+        rounds.push(start.elapsed());
+    }
+    let nanos = median(&mut rounds).as_secs_f64() * 1e9 / MACHINE_CALLS as f64;
+    writeln!(
+        out,
+        "the state machine alone: {nanos:.0} ns a call and its answer"
     )?;
     Ok(())
 }

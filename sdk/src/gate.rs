@@ -69,10 +69,6 @@ impl Channel {
 
 /// What the gate wants done, in this order.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "few at a time, and events are rare: a box would only stand in the way of whoever matches them"
-)]
 pub enum Output {
     /// Send these bytes to the server: one message, without a line end of ours.
     ToServer {
@@ -88,8 +84,14 @@ pub enum Output {
         /// One JSON-RPC message.
         message: Vec<u8>,
     },
-    /// Something that people or programs want to know.
-    Event(Event),
+    /// Something that people or programs want to know; boxed, since events are rare and long beside messages.
+    Event(Box<Event>),
+}
+
+impl From<Event> for Output {
+    fn from(event: Event) -> Output {
+        Output::Event(Box::new(event))
+    }
 }
 
 /// What happens to tools that a pinned server lists for the first time.
@@ -332,7 +334,7 @@ impl Gate {
     /// A message was dropped.
     fn dropped(&mut self, reason: &str, outputs: &mut Vec<Output>) {
         if self.told.dropped() {
-            outputs.push(Output::Event(Event::Dropped {
+            outputs.push(Output::from(Event::Dropped {
                 reason: reason.to_owned(),
             }));
         }

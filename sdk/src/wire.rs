@@ -10,5 +10,6 @@ pub mod http;
 pub mod limits;
 pub mod message;
 pub mod read_only;
+mod scan;
 pub(crate) mod sse;
 pub mod stdio;

@@ -67,7 +67,7 @@ impl Gate {
         }
         let open = Open::new(call.channel, call.id_text.clone(), Purpose::WaitingCall);
         if let Err(refused) = self.open.begin(call.id.clone(), open) {
-            return self.refuse_opening(&refused, call.channel, &call.id_text, outputs);
+            return self.refuse_opening(&refused, call.channel, outputs);
         }
         self.waiting_bytes = bytes;
         self.waiting.push_back(WaitingCall {
@@ -164,7 +164,7 @@ impl Gate {
         hold.decision = Decision::Proceed;
         let what = hold.declared_digest.as_deref().unwrap_or(hold.class.name());
         if self.told.first("withheld", &hold.tool, what) {
-            outputs.push(Output::Event(Event::Withheld(hold)));
+            outputs.push(Output::from(Event::Withheld(hold)));
         }
         self.send_on(call, outputs);
     }
@@ -225,5 +225,5 @@ impl Gate {
 
 fn refuse(call: &Call, hold: Hold, outputs: &mut Vec<Output>) {
     send_to_client(outputs, call.channel, held_answer(&call.id_text, &hold));
-    outputs.push(Output::Event(Event::CallHeld(hold)));
+    outputs.push(Output::from(Event::CallHeld(hold)));
 }

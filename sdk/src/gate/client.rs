@@ -267,7 +267,7 @@ impl Gate {
                     let sentence = "The name in the call is no string, so no tool of the list can be meant.";
                     let hold = self.gate_hold(&text, HoldClass::NotListed, Decision::Hold, sentence);
                     send_to_client(outputs, channel, held_answer(&id_text, &hold));
-                    outputs.push(Output::Event(Event::CallHeld(hold)));
+                    outputs.push(Output::from(Event::CallHeld(hold)));
                 }
             },
             Route::UnansweredCall if self.options.posture == Posture::Monitor => {
@@ -291,29 +291,23 @@ impl Gate {
 
     /// Sends a request on and remembers it, unless too many are open.
     pub(super) fn send_request(&mut self, id: Id, open: Open, message: Vec<u8>, outputs: &mut Vec<Output>) {
-        let (channel, id_text) = (open.channel, open.id.clone());
+        let channel = open.channel;
         match self.open.begin(id, open) {
             Ok(()) => forward(channel, message, outputs),
-            Err(refused) => self.refuse_opening(&refused, channel, &id_text, outputs),
+            Err(refused) => self.refuse_opening(&refused, channel, outputs),
         }
     }
 
-    pub(super) fn refuse_opening(
-        &self,
-        refused: &Refused,
-        channel: Channel,
-        id: &str,
-        outputs: &mut Vec<Output>,
-    ) {
+    pub(super) fn refuse_opening(&self, refused: &Refused, channel: Channel, outputs: &mut Vec<Output>) {
         match refused {
             Refused::SameId => {
                 let message = "a request with this id is still open";
                 refuse(channel, "null", INVALID_REQUEST, message, outputs);
             }
-            Refused::TooMany => {
+            Refused::TooMany(open) => {
                 let limit = self.options.limits.in_flight;
                 let message = format!("{limit} requests wait for the server, and more are not taken");
-                refuse(channel, id, INTERNAL, &message, outputs);
+                refuse(channel, &open.id, INTERNAL, &message, outputs);
             }
         }
     }

@@ -61,7 +61,7 @@ impl Gate {
                 };
                 diff_member(&before, member)
             });
-            outputs.push(Output::Event(Event::ContextDrift {
+            outputs.push(Output::from(Event::ContextDrift {
                 kind: Some(kind),
                 name: member.name.clone(),
                 changes: changes.unwrap_or_default(),

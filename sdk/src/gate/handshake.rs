@@ -58,7 +58,7 @@ impl Gate {
         };
         let digest = instructions.map_or_else(String::new, |instructions| instructions.digest.to_string());
         if (is_withheld || !changes.is_empty()) && self.told.first("instructions", "", &digest) {
-            outputs.push(Output::Event(Event::ContextDrift {
+            outputs.push(Output::from(Event::ContextDrift {
                 kind: None,
                 name: String::new(),
                 changes,
@@ -119,7 +119,7 @@ impl Gate {
     pub(super) fn pins_unusable(&mut self, error: &PinsError, outputs: &mut Vec<Output>) {
         let reason = error.to_string();
         if self.told.first("pins-unusable", "", &reason) {
-            outputs.push(Output::Event(Event::PinsUnusable { reason }));
+            outputs.push(Output::from(Event::PinsUnusable { reason }));
         }
     }
 }

@@ -249,7 +249,7 @@ impl Gate {
         let judgement = self
             .judge
             .judge(pages, &self.options, &mut self.told, &mut events);
-        outputs.extend(events.into_iter().map(Output::Event));
+        outputs.extend(events.into_iter().map(Output::from));
         Arc::new(judgement)
     }
 
@@ -268,7 +268,7 @@ impl Gate {
 
     /// A list could not be read to its end.
     fn listing_failed(&mut self, reading: Reading, reason: String, now: Instant, outputs: &mut Vec<Output>) {
-        outputs.push(Output::Event(Event::ListingFailed {
+        outputs.push(Output::from(Event::ListingFailed {
             reason: reason.clone(),
         }));
         match reading.origin {
@@ -395,7 +395,7 @@ impl Gate {
         let judgement = self.judge_pages(&pages, outputs);
         for hold in before.held() {
             if judgement.proceeds(&hold.tool) {
-                outputs.push(Output::Event(Event::Released {
+                outputs.push(Output::from(Event::Released {
                     tool: hold.tool.clone(),
                     digest: hold.declared_digest.clone().unwrap_or_default(),
                 }));

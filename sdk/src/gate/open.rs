@@ -3,6 +3,7 @@
 //! Invariant: at most one request is open under one id, and at most as many as the limit says; a cancelled one stays known
 //! for a while, since its answer may be under way.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
 use mcpindex_contract::surface::MemberKind;
@@ -63,12 +64,12 @@ pub(super) enum Purpose {
 }
 
 /// Why a request can't be opened.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Refused {
     /// One with this id is open.
     SameId,
-    /// As many are open as may be.
-    TooMany,
+    /// As many are open as may be: the request.
+    TooMany(Open),
 }
 
 /// See the module.
@@ -93,16 +94,17 @@ impl OpenRequests {
     }
 
     pub(super) fn begin(&mut self, id: Id, open: Open) -> Result<(), Refused> {
-        if self.open.contains_key(&id) {
+        let is_full = self.count() >= self.limit;
+        let Entry::Vacant(place) = self.open.entry(id) else {
             return Err(Refused::SameId);
-        }
-        if self.count() >= self.limit {
-            return Err(Refused::TooMany);
+        };
+        if is_full {
+            return Err(Refused::TooMany(open));
         }
         if let Purpose::Tools { moment } = open.purpose {
-            self.lists.insert(id.clone(), moment);
+            self.lists.insert(place.key().clone(), moment);
         }
-        self.open.insert(id, open);
+        place.insert(open);
         Ok(())
     }
 
@@ -129,7 +131,9 @@ impl OpenRequests {
         if ended.is_cancelled {
             self.cancelled.retain(|cancelled| cancelled != id);
         }
-        self.lists.remove(id);
+        if let Purpose::Tools { .. } = ended.purpose {
+            self.lists.remove(id);
+        }
         Some(ended)
     }
 

@@ -25,7 +25,7 @@ impl Gate {
             Posture::Strict => is_marked || is_incomplete,
         };
         if is_marked || is_withheld {
-            outputs.push(Output::Event(Event::ResultMarked {
+            outputs.push(Output::from(Event::ResultMarked {
                 tool: tool.to_owned(),
                 withheld: is_withheld,
             }));

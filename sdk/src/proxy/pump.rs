@@ -250,7 +250,7 @@ where
             match output {
                 Output::ToServer { message, .. } => self.to_server.push(message),
                 Output::ToClient { message, .. } => self.to_client.push(message),
-                Output::Event(event) => (self.tell)(event),
+                Output::Event(event) => (self.tell)(*event),
             }
         }
     }

@@ -7,14 +7,12 @@
 //! envelope is refused, not resolved.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::ops::Range;
 
-use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
+use serde::de::IgnoredAny;
 
 use crate::wire::error::ServerError;
+use crate::wire::scan::{Malformed, Scanner};
 
 /// The longest id that we send back in an answer; a server's request with a longer one is ignored, a client's refused.
 pub const MAX_REQUEST_ID_BYTES: usize = 1_024;
@@ -215,75 +213,49 @@ enum Spelling {
 }
 
 fn find<'a, const N: usize>(text: &'a str, names: [&'static str; N], spelling: Spelling) -> Found<'a, N> {
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let mut flaw = None;
-    let seed = MembersSeed {
-        names,
-        spelling,
-        flaw: &mut flaw,
+    let mut found = Found {
+        members: [None; N],
+        flaw: None,
     };
-    let members = seed.deserialize(&mut reader);
-    match members {
-        Ok(members) if reader.end().is_ok() => Found { members, flaw },
-        _ => Found {
-            members: [None; N],
-            flaw: flaw.or(Some(MembersError::NoObject)),
-        },
+    if read_members(text, names, spelling, &mut found).is_err() {
+        found.members = [None; N];
+        found.flaw.get_or_insert(MembersError::NoObject);
     }
+    found
 }
 
-struct MembersSeed<'s, const N: usize> {
+fn read_members<'a, const N: usize>(
+    text: &'a str,
     names: [&'static str; N],
     spelling: Spelling,
-    flaw: &'s mut Option<MembersError>,
-}
-
-impl<'a, const N: usize> DeserializeSeed<'a> for MembersSeed<'_, N> {
-    type Value = [Option<&'a str>; N];
-
-    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-/// A member's name, borrowed unless it is spelt with escapes; a bare `Cow` would be a new string each time.
-#[derive(Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
-
-impl<'a, const N: usize> Visitor<'a> for MembersSeed<'_, N> {
-    type Value = [Option<&'a str>; N];
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = [None; N];
-        while let Some(Name(key)) = map.next_key()? {
-            let Some(place) = self.names.iter().position(|name| *name == key) else {
-                if self.spelling == Spelling::Clear
-                    && let Some(name) = self.names.iter().find(|name| is_lookalike(&key, name))
-                {
-                    self.flaw.get_or_insert(MembersError::Lookalike(name));
-                }
-                map.next_value::<IgnoredAny>()?;
-                continue;
-            };
-            let value = map.next_value::<&'a RawValue>()?.get();
-            match found[place] {
-                None => found[place] = Some(value),
-                Some(_) => {
-                    self.flaw.get_or_insert(MembersError::Twice(self.names[place]));
-                }
+    found: &mut Found<'a, N>,
+) -> Result<(), Malformed> {
+    let mut object = Scanner::object(text)?;
+    while let Some(name) = object.name()? {
+        let name = string(name).ok_or(Malformed)?;
+        let Some(place) = names.iter().position(|asked| *asked == name) else {
+            if spelling == Spelling::Clear
+                && let Some(asked) = names.iter().find(|asked| is_lookalike(&name, asked))
+            {
+                found.flaw.get_or_insert(MembersError::Lookalike(asked));
+            }
+            object.value()?;
+            continue;
+        };
+        let value = object.value()?;
+        match found.members[place] {
+            None => found.members[place] = Some(value),
+            Some(_) => {
+                found.flaw.get_or_insert(MembersError::Twice(names[place]));
             }
         }
-        Ok(found)
     }
+    Ok(())
 }
 
 /// Whether a reader that ignores case would take `key` for `name`, which is of ASCII. Unicode folds two letters beyond
 /// ASCII to ASCII ones, and Go's reader does so too.
-fn is_lookalike(key: &str, name: &str) -> bool {
+pub(super) fn is_lookalike(key: &str, name: &str) -> bool {
     let fold = |character: char| match character {
         '\u{17f}' => 's',
         '\u{212a}' => 'k',
@@ -296,9 +268,13 @@ fn is_lookalike(key: &str, name: &str) -> bool {
 /// Where the members of an object stand in its text, each from its name's quote to its value's end; `None` when the text
 /// is no object.
 pub fn member_spans(text: &str) -> Option<Vec<MemberSpan<'_>>> {
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let spans = SpansSeed { text }.deserialize(&mut reader).ok()?;
-    reader.end().ok()?;
+    let mut object = Scanner::object(text).ok()?;
+    let mut spans = Vec::new();
+    while let Some(name) = object.name().ok()? {
+        let value = object.value().ok()?;
+        let span = place(text, name).start..place(text, value).end;
+        spans.push(MemberSpan { name, span });
+    }
     Some(spans)
 }
 
@@ -309,36 +285,6 @@ pub struct MemberSpan<'a> {
     pub name: &'a str,
     /// The whole member.
     pub span: Range<usize>,
-}
-
-struct SpansSeed<'a> {
-    text: &'a str,
-}
-
-impl<'a> DeserializeSeed<'a> for SpansSeed<'a> {
-    type Value = Vec<MemberSpan<'a>>;
-
-    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'a> Visitor<'a> for SpansSeed<'a> {
-    type Value = Vec<MemberSpan<'a>>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut spans = Vec::new();
-        while let Some((name, value)) = map.next_entry::<&'a RawValue, &'a RawValue>()? {
-            let (name, value) = (name.get(), value.get());
-            let span = place(self.text, name).start..place(self.text, value).end;
-            spans.push(MemberSpan { name, span });
-        }
-        Ok(spans)
-    }
 }
 
 /// Where a slice stands in the text that it is a slice of.
@@ -358,50 +304,16 @@ pub struct Elements<'a> {
 
 /// The first `limit` elements of an array, and how many there are; `None` when the text is no array.
 pub fn elements(text: &str, limit: usize) -> Option<Elements<'_>> {
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let found = ElementsSeed { limit }.deserialize(&mut reader).ok()?;
-    reader.end().ok()?;
-    Some(found)
-}
-
-struct ElementsSeed {
-    limit: usize,
-}
-
-impl<'a> DeserializeSeed<'a> for ElementsSeed {
-    type Value = Elements<'a>;
-
-    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'a> Visitor<'a> for ElementsSeed {
-    type Value = Elements<'a>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an array")
-    }
-
-    fn visit_seq<A: SeqAccess<'a>>(self, mut sequence: A) -> Result<Self::Value, A::Error> {
-        let mut texts = Vec::new();
-        while texts.len() < self.limit {
-            match sequence.next_element::<&'a RawValue>()? {
-                Some(element) => texts.push(element.get()),
-                None => {
-                    return Ok(Elements {
-                        total: texts.len(),
-                        texts,
-                    });
-                }
-            }
+    let mut array = Scanner::array(text).ok()?;
+    let mut texts = Vec::new();
+    let mut total = 0;
+    while let Some(element) = array.element().ok()? {
+        total += 1;
+        if total <= limit {
+            texts.push(element);
         }
-        let mut total = texts.len();
-        while sequence.next_element::<IgnoredAny>()?.is_some() {
-            total += 1;
-        }
-        Ok(Elements { texts, total })
     }
+    Some(Elements { texts, total })
 }
 
 /// One page of a list.
@@ -438,7 +350,7 @@ pub fn page<'a>(result: &'a str, list: &'static str, limit: usize) -> Result<Pag
 /// The string that a JSON text is; `None` for any other value, and for half a surrogate pair.
 pub fn string(text: &str) -> Option<Cow<'_, str>> {
     let inner = text.strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains(['\\', '"']) {
+    if memchr::memchr2(b'\\', b'"', inner.as_bytes()).is_some() {
         serde_json::from_str::<String>(text).ok().map(Cow::Owned)
     } else {
         Some(Cow::Borrowed(inner))

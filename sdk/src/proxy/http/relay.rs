@@ -211,7 +211,7 @@ impl<C: ClientSide> Relay<C> {
         async move {
             for output in outputs {
                 match output {
-                    Output::Event(event) => (relay.tell)(Notice::Event(Box::new(event))),
+                    Output::Event(event) => (relay.tell)(Notice::Event(event)),
                     Output::ToClient { channel, message } => relay.client.deliver(channel, message).await,
                     Output::ToServer { channel, message } => relay.to_server(channel, message).await,
                 }
