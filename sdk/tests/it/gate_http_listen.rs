@@ -720,3 +720,20 @@ async fn many_sessions_at_once_get_their_own_answers() {
         );
     }
 }
+
+#[tokio::test]
+async fn headers_that_name_another_tool_than_the_body_are_mended() {
+    let server = Server::start("modern", &[]);
+    let door = Door::before(server.url()).await;
+    let client = door.client();
+    client.ask_modern("l", "tools/list", "").await;
+    let body = modern("a", "tools/call", r#""name":"read_note","arguments":{}"#);
+    // The fixture refuses, as the protocol says, what it is not told alike in both places; not every server looks.
+    let called = client
+        .post_with(
+            &body,
+            &[VERSION, ("mcp-method", "tools/list"), ("mcp-name", "echo")],
+        )
+        .await;
+    assert!(called.answer()["result"].is_object(), "{}", called.shown());
+}

@@ -24,7 +24,7 @@ use crate::proxy::http::{Notice, Tell, credential};
 use crate::proxy::listen::Said;
 use crate::wire::error::WireError;
 use crate::wire::http::answer::Refusal;
-use crate::wire::http::mirror::{MarkedArguments, Posting};
+use crate::wire::http::mirror::{MarkedArguments, Posting, mend};
 use crate::wire::http::remote::{Posted, Reply};
 use crate::wire::http::{SESSION, VERSION};
 use crate::wire::message::{self, Answer, Message};
@@ -270,7 +270,9 @@ pub(super) fn is_result(message: &[u8]) -> bool {
 impl ClientSide for Session {
     fn headers(&self, asked: &Asked, posting: &Posting<'_>) -> HeaderMap {
         if let Some(open) = self.open_requests().get(&asked.channel) {
-            return open.headers.clone();
+            let mut headers = open.headers.clone();
+            mend(&mut headers, posting);
+            return headers;
         }
         let own = self.own();
         let mut headers = own.headers.clone();

@@ -117,6 +117,19 @@ impl<'a> Posting<'a> {
     }
 }
 
+/// Makes a client's own headers say what its body says: a server that believes them would else run another tool than the
+/// one that was judged. A client that says none of it is left without.
+pub(crate) fn mend(headers: &mut HeaderMap, posting: &Posting<'_>) {
+    let meant = posting.modern_headers("", &MarkedArguments::default());
+    for name in [METHOD, NAME] {
+        if headers.contains_key(&name)
+            && let Some(value) = meant.get(&name)
+        {
+            headers.insert(name, value.clone());
+        }
+    }
+}
+
 /// The arguments that tools want mirrored, from the listings that went by.
 #[derive(Debug, Default)]
 pub(crate) struct MarkedArguments {
