@@ -152,6 +152,11 @@ impl Gate {
             Some(_) => result.filter(|result| *result != "null"),
             None => result,
         };
+        let is_answer = method.is_none() && (result.is_some() || error.is_some());
+        if is_answer && id.is_some_and(|id| Id::read(id).is_none()) {
+            // Some clients make a number of it: `[1]`, `true`.
+            return unclear("its id is no id");
+        }
         match (method, result, error) {
             (None, None, None) => Kind::Pass,
             (Some(method), None, None) => match string(method) {
@@ -301,7 +306,14 @@ fn may_be_json(text: &str) -> bool {
     };
     text.split(is_line_end).any(|piece| {
         let piece = piece.trim_start_matches(is_skipped);
-        let inner = piece.strip_prefix('[').unwrap_or(piece);
-        inner.trim_start_matches(is_skipped).starts_with('{')
+        if piece.starts_with('{') {
+            return true;
+        }
+        // An array, to a reader that is lenient about what stands in it, may hold a message behind other elements. A line of
+        // a log that begins with a bracket rarely ends with one.
+        let is_closed = piece.trim_end_matches(is_skipped).ends_with(']');
+        piece.strip_prefix('[').is_some_and(|inner| {
+            inner.trim_start_matches(is_skipped).starts_with('{') || is_closed && inner.contains('{')
+        })
     })
 }
