@@ -213,7 +213,15 @@ impl Gate {
             }
             (None, _) => self.dropped("an answer to a request that nobody made", outputs),
             (Some(open), None) => {
-                send_to_client(outputs, open.channel, text.into_bytes());
+                let hold = match &open.purpose {
+                    Purpose::Call { tool: Some(tool) } => self.scan_error(tool, &text, outputs),
+                    _ => None,
+                };
+                let message = match hold {
+                    Some(hold) => held_answer(&open.id, &hold),
+                    None => text.into_bytes(),
+                };
+                send_to_client(outputs, open.channel, message);
                 self.pursue_listing(now, outputs);
             }
             (Some(open), Some(result)) => self.result_came(open, text, result, now, outputs),
