@@ -38,6 +38,9 @@ const QUEUE: usize = 16;
 /// Messages that are kept while no such stream is open.
 const KEPT: usize = 16;
 
+/// Bytes of them: a server can send long ones, and a client may never listen.
+const KEPT_BYTES: usize = 1 << 20;
+
 /// How long such a stream may take nothing before it is hung up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -237,10 +240,11 @@ impl Session {
                 match listeners.streams.last() {
                     Some(stream) => stream.clone(),
                     None => {
-                        if listeners.kept.len() == KEPT {
+                        listeners.kept.push_back(message);
+                        let bytes = |kept: &VecDeque<Vec<u8>>| kept.iter().map(Vec::len).sum::<usize>();
+                        while listeners.kept.len() > KEPT || bytes(&listeners.kept) > KEPT_BYTES {
                             listeners.kept.pop_front();
                         }
-                        listeners.kept.push_back(message);
                         return;
                     }
                 }
