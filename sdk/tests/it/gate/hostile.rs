@@ -39,12 +39,21 @@ fn an_answer_behind_another_element_of_an_array_does_not_pass_as_noise() {
         format!("[[],{answer}]"),
         format!("[[{answer}]]"),
         format!("[NaN,{answer}]"),
+        format!("[NaN, -Infinity, \"a]\\\"{{\", [1.5e3], {answer}] x"),
         format!("log\r[1,{answer}]\r"),
     ] {
         let passed = reaches_the_client(&array);
         assert!(!passed.contains("evil"), "{array}: {passed}");
     }
-    for noise in ["[INFO] started", "[1/2] {loading}", "[a] {b} c", "[1, 2]", "[]"] {
+    for noise in [
+        "[INFO] started",
+        "[1/2] {loading}",
+        "[1] {loading}",
+        "[\"a\"] {b}",
+        "[a] {b} c",
+        "[1, 2]",
+        "[]",
+    ] {
         assert_eq!(reaches_the_client(noise), noise);
     }
 }
