@@ -331,6 +331,17 @@ impl Gate {
         is_due
     }
 
+    /// Whether the pins were not looked at for a while; from now on they were.
+    fn is_look_at_pins_due(&mut self, now: Instant) -> bool {
+        let judged = self.listings.whole.as_ref().map(|whole| whole.judged_at);
+        let looked = self.pins_checked.max(judged);
+        let is_due = looked.is_none_or(|looked| now >= looked + PINS_PAUSE);
+        if is_due {
+            self.pins_checked = Some(now);
+        }
+        is_due
+    }
+
     /// A message was dropped.
     fn dropped(&mut self, reason: &str, outputs: &mut Vec<Output>) {
         if self.told.dropped() {

@@ -135,7 +135,12 @@ impl Gate {
     /// Decides by the last whole list.
     fn decide(&mut self, call: Call, now: Instant, outputs: &mut Vec<Output>) {
         let mut hold = self.hold_on(&call.tool);
-        if hold.is_some() && self.pins_may_have_moved(now) {
+        let may_have_moved = match hold {
+            // An approval can be taken back, and pins can be lost, while the server's list stays the same.
+            None => self.is_look_at_pins_due(now) && self.judge.has_moved(),
+            Some(_) => self.pins_may_have_moved(now),
+        };
+        if may_have_moved {
             self.reconsider(outputs);
             hold = self.hold_on(&call.tool);
         }

@@ -17,7 +17,8 @@ use crate::gate::open::{Open, Purpose, Refused};
 use crate::gate::refusal::{INTERNAL, error_answer, held_answer};
 use crate::gate::{Channel, Gate, Output, WHITE_SPACE, send_to_client};
 use crate::wire::message::{
-    Envelope, MembersError, clear_members, elements, envelope, hides_a_message, members, string,
+    Envelope, MembersError, clear_members, elements, envelope, hides_a_message, id_before_damage, members,
+    string,
 };
 
 /// The text is no JSON (JSON-RPC's own code).
@@ -128,6 +129,10 @@ impl Gate {
             let is_about_id = matches!(flaw, MembersError::Twice("id") | MembersError::Lookalike("id"));
             let id = match id {
                 Some((Some(_), text)) if !is_about_id => text,
+                // One that waits for another answer already would take this for it.
+                None => id_before_damage(body)
+                    .filter(|text| Id::read(text).is_some_and(|id| !self.open.is_open(&id)))
+                    .unwrap_or("null"),
                 _ => "null",
             };
             return refused(

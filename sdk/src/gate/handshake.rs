@@ -32,6 +32,8 @@ const CHANGED: &str = "This server's instructions changed since they were approv
                        both versions.";
 const MARKED: &str = "This server's instructions carry markers of a high level, or are too large to be searched for them; they were \
                       never approved and were left out here. `mcpindex review` shows them.";
+const NO_TEXT: &str =
+    "This server gave something else than a text as its instructions, and that was left out here.";
 const NO_PINS: &str = "This server's instructions were left out here, since what was pinned of the server can't be read. `mcpindex \
                        status` shows why.";
 
@@ -50,7 +52,21 @@ impl Gate {
             self.speech.settled(version.into_owned());
         }
         let instructions = literal.and_then(Instructions::read);
-        let ruling = self.rule_instructions(instructions.as_ref(), literal, outputs);
+        let ruling = match literal {
+            // Nothing to compare, and some client may make a text of it all the same.
+            Some(literal)
+                if instructions.is_none()
+                    && literal != "null"
+                    && self.options.posture != Posture::Monitor =>
+            {
+                Ruling::LeaveOut {
+                    changes: Vec::new(),
+                    codes: Vec::new(),
+                    instead: NO_TEXT,
+                }
+            }
+            _ => self.rule_instructions(instructions.as_ref(), literal, outputs),
+        };
         let is_withheld = matches!(ruling, Ruling::LeaveOut { .. });
         let (changes, instead) = match ruling {
             Ruling::Pass { changes } => (changes, None),

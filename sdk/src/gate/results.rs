@@ -10,18 +10,42 @@ use mcpindex_contract::posture::{Decision, Posture};
 use crate::gate::event::Event;
 use crate::gate::hold::{Hold, HoldClass};
 use crate::gate::{Gate, Output};
+use crate::wire::message::members;
 
 impl Gate {
     /// The hold that the client gets in place of this result of a call; `None` when the result passes.
     pub(super) fn scan_result(&self, tool: &str, result: &str, outputs: &mut Vec<Output>) -> Option<Hold> {
-        let scan = json::read(result)
+        self.scan_answer(tool, result, texts, outputs)
+    }
+
+    /// The same for a message that answers the call with an error: the model reads that as well.
+    pub(super) fn scan_error(&self, tool: &str, message: &str, outputs: &mut Vec<Output>) -> Option<Hold> {
+        let body = message.trim_start_matches('\u{feff}');
+        let [error] = members(body, ["error"]).ok()?;
+        let all = |error: &Value| {
+            let mut texts = Vec::new();
+            collect(error, &mut texts);
+            texts.join("\n")
+        };
+        self.scan_answer(tool, error?, all, outputs)
+    }
+
+    fn scan_answer(
+        &self,
+        tool: &str,
+        answer: &str,
+        texts: impl Fn(&Value) -> String,
+        outputs: &mut Vec<Output>,
+    ) -> Option<Hold> {
+        let scan = json::read(answer)
             .ok()
             .map(|document| markers::scan_text(&texts(&document.value)));
         let is_marked = scan.as_ref().is_some_and(|scan| scan.level == Level::High);
         let is_incomplete = scan.as_ref().is_none_or(|scan| scan.incomplete);
         let is_withheld = match self.options.posture {
             Posture::Monitor => false,
-            Posture::Guard => is_marked,
+            // What can't be read here at all, others read: no result of use nests so deep.
+            Posture::Guard => is_marked || scan.is_none(),
             Posture::Strict => is_marked || is_incomplete,
         };
         if is_marked || is_withheld {
@@ -48,25 +72,51 @@ impl Gate {
     }
 }
 
-/// What a model reads of a result.
+/// What a model reads of a result. Of a member that is there twice, readers take the one or the other: both are read here.
 fn texts(result: &Value) -> String {
     let mut texts = Vec::new();
-    if let Some(Value::Array(blocks)) = result.get("content") {
+    for blocks in named(result, "content") {
+        let Value::Array(blocks) = blocks else {
+            continue;
+        };
         for block in blocks {
-            let of_block = ["text", "name", "title", "description"].map(|name| block.get(name));
-            let of_resource = block.get("resource").and_then(|resource| resource.get("text"));
-            let found = of_block.into_iter().chain([of_resource]).flatten();
-            texts.extend(found.filter_map(Value::as_str));
+            let of_block = ["text", "name", "title", "description"]
+                .into_iter()
+                .flat_map(|name| named(block, name));
+            let of_resource = named(block, "resource").flat_map(|resource| named(resource, "text"));
+            texts.extend(of_block.chain(of_resource).filter_map(Value::as_str));
         }
     }
-    let mut unread: Vec<&Value> = result.get("structuredContent").into_iter().collect();
+    for content in named(result, "structuredContent") {
+        collect(content, &mut texts);
+    }
+    texts.join("\n")
+}
+
+/// Every string in a value, names of members among them.
+fn collect<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
+    let mut unread = vec![value];
     while let Some(value) = unread.pop() {
         match value {
             Value::String(text) => texts.push(text),
             Value::Array(items) => unread.extend(items.iter().rev()),
-            Value::Object(members) => unread.extend(members.iter().rev().map(|(_, value)| value)),
+            Value::Object(members) => {
+                texts.extend(members.iter().map(|(name, _)| name.as_str()));
+                unread.extend(members.iter().rev().map(|(_, value)| value));
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
-    texts.join("\n")
+}
+
+/// The members of this name, however many.
+fn named<'v>(value: &'v Value, name: &str) -> impl Iterator<Item = &'v Value> {
+    let members = match value {
+        Value::Object(members) => members.as_slice(),
+        _ => &[],
+    };
+    members
+        .iter()
+        .filter(move |(key, _)| key == name)
+        .map(|(_, value)| value)
 }

@@ -11,7 +11,9 @@ use crate::gate::listings::not_relayed;
 use crate::gate::open::{Open, Purpose};
 use crate::gate::refusal::{error_answer, held_answer};
 use crate::gate::{Channel, Gate, Output, WHITE_SPACE, send_to_client};
-use crate::wire::message::{Envelope, elements, envelope, hides_a_message, members, place, string};
+use crate::wire::message::{
+    Envelope, elements, envelope, hides_a_message, id_before_damage, members, place, string,
+};
 
 /// JSON-RPC's code for an internal error.
 const INTERNAL_ERROR: i64 = -32_603;
@@ -50,8 +52,11 @@ impl Gate {
         let text = match String::from_utf8(message) {
             Ok(text) => text,
             Err(error) => {
-                if may_be_json(&String::from_utf8_lossy(error.as_bytes())) {
-                    return self.dropped("a message of the server that is not UTF-8", outputs);
+                let lossy = String::from_utf8_lossy(error.as_bytes());
+                if may_be_json(&lossy) {
+                    self.dropped("a message of the server that is not UTF-8", outputs);
+                    let id = id_before_damage(&lossy).and_then(Id::read);
+                    return self.unanswerable(id, "the server's answer is not UTF-8", now, outputs);
                 }
                 return send_to_client(outputs, channel, error.into_bytes());
             }
@@ -140,7 +145,10 @@ impl Gate {
             reason: reason.to_owned(),
         };
         if let Some(flaw) = flaw {
-            return unclear(&flaw.to_string());
+            return Kind::Unclear {
+                id: id.or_else(|| id_before_damage(body)).and_then(Id::read),
+                reason: flaw.to_string(),
+            };
         }
         if hides_a_message(body) {
             return unclear("a carriage return in it starts another one");
@@ -152,6 +160,11 @@ impl Gate {
             Some(_) => result.filter(|result| *result != "null"),
             None => result,
         };
+        let is_answer = method.is_none() && (result.is_some() || error.is_some());
+        if is_answer && id.is_some_and(|id| Id::read(id).is_none()) {
+            // Some clients make a number of it: `[1]`, `true`.
+            return unclear("its id is no id");
+        }
         match (method, result, error) {
             (None, None, None) => Kind::Pass,
             (Some(method), None, None) => match string(method) {
@@ -208,7 +221,15 @@ impl Gate {
             }
             (None, _) => self.dropped("an answer to a request that nobody made", outputs),
             (Some(open), None) => {
-                send_to_client(outputs, open.channel, text.into_bytes());
+                let hold = match &open.purpose {
+                    Purpose::Call { tool: Some(tool) } => self.scan_error(tool, &text, outputs),
+                    _ => None,
+                };
+                let message = match hold {
+                    Some(hold) => held_answer(&open.id, &hold),
+                    None => text.into_bytes(),
+                };
+                send_to_client(outputs, open.channel, message);
                 self.pursue_listing(now, outputs);
             }
             (Some(open), Some(result)) => self.result_came(open, text, result, now, outputs),
@@ -301,7 +322,59 @@ fn may_be_json(text: &str) -> bool {
     };
     text.split(is_line_end).any(|piece| {
         let piece = piece.trim_start_matches(is_skipped);
-        let inner = piece.strip_prefix('[').unwrap_or(piece);
-        inner.trim_start_matches(is_skipped).starts_with('{')
+        if piece.starts_with('{') {
+            return true;
+        }
+        piece.starts_with('[') && leads_to_an_object(piece, is_skipped)
     })
+}
+
+/// Whether an array, to a reader that is lenient about what stands in it, has an object in it, be it behind other elements.
+/// A line of a log that begins with a bracket goes on with something that is no JSON, or closes it first.
+fn leads_to_an_object(array: &str, is_skipped: impl Fn(char) -> bool) -> bool {
+    const LITERALS: [&str; 5] = ["null", "true", "false", "NaN", "Infinity"];
+    let mut depth = 0_usize;
+    let mut rest = array;
+    while let Some(next) = rest.chars().next() {
+        let length = match next {
+            '{' => return true,
+            '[' => {
+                depth += 1;
+                1
+            }
+            ']' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return false;
+                }
+                1
+            }
+            '"' => match string_length(rest) {
+                Some(length) => length,
+                None => return false,
+            },
+            ',' | '+' | '-' | '.' | '0'..='9' | 'e' | 'E' => 1,
+            other if is_skipped(other) => other.len_utf8(),
+            _ => match LITERALS.iter().find(|literal| rest.starts_with(**literal)) {
+                Some(literal) => literal.len(),
+                None => return false,
+            },
+        };
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    false
+}
+
+/// The length of the string literal that a text begins with, quotes included.
+fn string_length(text: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    for (place, byte) in text.bytes().enumerate().skip(1) {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = true,
+            b'"' => return Some(place + 1),
+            _ => {}
+        }
+    }
+    None
 }

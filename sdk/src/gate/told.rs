@@ -3,6 +3,7 @@
 //! Invariant: its size is bounded; once that is reached everything may be told once more.
 
 use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 
 /// As many things are remembered at a time.
 const MAX_TOLD: usize = 16_384;
@@ -12,7 +13,9 @@ const MAX_DROPPED: usize = 1_000;
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Told {
-    things: HashSet<(&'static str, String, String)>,
+    /// By hash: the names are the server's, and may be of any length.
+    things: HashSet<u64>,
+    hasher: RandomState,
     dropped: usize,
 }
 
@@ -22,7 +25,7 @@ impl Told {
         if self.things.len() >= MAX_TOLD {
             self.things.clear();
         }
-        self.things.insert((what, name.to_owned(), digest.to_owned()))
+        self.things.insert(self.hasher.hash_one((what, name, digest)))
     }
 
     /// Whether one more dropped message is told of.

@@ -4,6 +4,7 @@ mod calls;
 mod context;
 mod drift;
 mod envelopes;
+mod hostile;
 mod listings;
 mod models;
 mod own;

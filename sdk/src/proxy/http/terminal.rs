@@ -249,8 +249,9 @@ impl ClientSide for Terminal {
         self.conversation().modern.is_some()
     }
 
-    fn deliver(&self, _: Channel, message: Vec<u8>) -> BoxFuture<'_, ()> {
+    fn deliver(&self, _: Channel, mut message: Vec<u8>) -> BoxFuture<'_, ()> {
         async move {
+            keep_to_one_line(&mut message);
             let bytes = u32::try_from(message.len())
                 .unwrap_or(QUEUE_BYTES)
                 .min(QUEUE_BYTES);
@@ -259,6 +260,18 @@ impl ClientSide for Terminal {
             let _ = self.say.send(Said::Message(message, place));
         }
         .boxed()
+    }
+}
+
+/// Over HTTP a message may span lines; to this client each line would be a message of its own, and one that nobody judged.
+/// In JSON a line feed stands between values only, as good as a space.
+fn keep_to_one_line(message: &mut [u8]) {
+    let mut from = 0;
+    while let Some(found) = message.get(from..).and_then(|rest| memchr::memchr(b'\n', rest)) {
+        from += found;
+        if let Some(byte) = message.get_mut(from) {
+            *byte = b' ';
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::proxy::listen::session::{Head, Leaving, Part, Unasked};
 use crate::wire::error::WireError;
 use crate::wire::http::answer::Refusal;
 use crate::wire::http::{HttpError, SESSION};
-use crate::wire::message::{MembersError, members};
+use crate::wire::message::{MembersError, clear_members};
 
 /// A stream that has nothing to say says so this often, so that nobody takes it for dead.
 const STILL_HERE: Duration = Duration::from_secs(15);
@@ -173,7 +173,7 @@ pub(super) fn refusal(refusal: Refusal, id: Option<&str>) -> Response<Body> {
         return response;
     }
     let (kind, body) = match kind {
-        Some(kind) if !body.is_empty() && is_harmless(&body) => (kind, body),
+        Some(kind) if !body.is_empty() && !is_stream(&kind) && is_harmless(&body) => (kind, body),
         _ => (
             HeaderValue::from_static("application/json"),
             error_answer(id.unwrap_or("null"), NO_ANSWER, &refusal.error.to_string()),
@@ -184,13 +184,19 @@ pub(super) fn refusal(refusal: Refusal, id: Option<&str>) -> Response<Body> {
     response
 }
 
+/// Whether a body of this kind is read as a stream, each event of which could be a message.
+fn is_stream(kind: &HeaderValue) -> bool {
+    let kind = kind.as_bytes().to_ascii_lowercase();
+    kind.trim_ascii_start().starts_with(b"text/event-stream")
+}
+
 /// Whether no client can take an error's body for an answer with a result, or for a message of the server's.
 fn is_harmless(body: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(body) else {
         return false;
     };
     let text = text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']);
-    match members(text, ["result", "method"]) {
+    match clear_members(text, ["result", "method"]) {
         Ok(found) => found == [None, None],
         Err(MembersError::NoObject) => !text.starts_with(['{', '[']),
         Err(MembersError::Twice(_) | MembersError::Lookalike(_)) => false,
@@ -279,4 +285,28 @@ fn framed(message: &[u8]) -> Bytes {
     }
     frame.push(b'\n');
     frame.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_errors_body_that_could_be_a_message_is_not_passed_on() {
+        for body in [
+            r#"{"id":1,"result":{}}"#,
+            r#"{"id":1,"Result":{}}"#,
+            r#"{"method":"x"}"#,
+            "\u{feff}{",
+            "[{}]",
+        ] {
+            assert!(!is_harmless(body.as_bytes()), "{body}");
+        }
+        for body in [r#"{"id":1,"error":{}}"#, "no such session", r#"{"detail":"no"}"#] {
+            assert!(is_harmless(body.as_bytes()), "{body}");
+        }
+        let kind = |text| is_stream(&HeaderValue::from_static(text));
+        assert!(kind("text/event-stream") && kind(" Text/Event-Stream; charset=utf-8"));
+        assert!(!kind("text/plain"));
+    }
 }

@@ -24,7 +24,7 @@ use crate::proxy::http::{Notice, Tell, credential};
 use crate::proxy::listen::Said;
 use crate::wire::error::WireError;
 use crate::wire::http::answer::Refusal;
-use crate::wire::http::mirror::{MarkedArguments, Posting};
+use crate::wire::http::mirror::{MarkedArguments, Posting, mend};
 use crate::wire::http::remote::{Posted, Reply};
 use crate::wire::http::{SESSION, VERSION};
 use crate::wire::message::{self, Answer, Message};
@@ -37,6 +37,9 @@ const QUEUE: usize = 16;
 
 /// Messages that are kept while no such stream is open.
 const KEPT: usize = 16;
+
+/// Bytes of them: a server can send long ones, and a client may never listen.
+const KEPT_BYTES: usize = 1 << 20;
 
 /// How long such a stream may take nothing before it is hung up.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -237,10 +240,11 @@ impl Session {
                 match listeners.streams.last() {
                     Some(stream) => stream.clone(),
                     None => {
-                        if listeners.kept.len() == KEPT {
+                        listeners.kept.push_back(message);
+                        let bytes = |kept: &VecDeque<Vec<u8>>| kept.iter().map(Vec::len).sum::<usize>();
+                        while listeners.kept.len() > KEPT || bytes(&listeners.kept) > KEPT_BYTES {
                             listeners.kept.pop_front();
                         }
-                        listeners.kept.push_back(message);
                         return;
                     }
                 }
@@ -270,7 +274,9 @@ pub(super) fn is_result(message: &[u8]) -> bool {
 impl ClientSide for Session {
     fn headers(&self, asked: &Asked, posting: &Posting<'_>) -> HeaderMap {
         if let Some(open) = self.open_requests().get(&asked.channel) {
-            return open.headers.clone();
+            let mut headers = open.headers.clone();
+            mend(&mut headers, posting);
+            return headers;
         }
         let own = self.own();
         let mut headers = own.headers.clone();

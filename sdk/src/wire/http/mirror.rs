@@ -117,6 +117,26 @@ impl<'a> Posting<'a> {
     }
 }
 
+/// Makes a client's own headers say what its body says where either speaks of a call: a server that believes them would
+/// else run another tool than the one that was judged. A client that says none of it is left without, and any other
+/// difference is the server's to refuse.
+pub(crate) fn mend(headers: &mut HeaderMap, posting: &Posting<'_>) {
+    let is_call = |method: &HeaderValue| method.as_bytes() == b"tools/call";
+    if !posting.is("tools/call") && !headers.get_all(METHOD).iter().any(is_call) {
+        return;
+    }
+    let meant = posting.modern_headers("", &MarkedArguments::default());
+    for name in [METHOD, NAME] {
+        if !headers.contains_key(&name) {
+            continue;
+        }
+        match meant.get(&name) {
+            Some(value) => headers.insert(name, value.clone()),
+            None => headers.remove(name),
+        };
+    }
+}
+
 /// The arguments that tools want mirrored, from the listings that went by.
 #[derive(Debug, Default)]
 pub(crate) struct MarkedArguments {

@@ -72,16 +72,21 @@ fn from_the_client_doubt_is_refused() {
         b"{",
         b"[1",
         b"NaN",
-        br#"{"jsonrpc":"2.0","id":1,"method":"ping"} {}"#,
+        br#"{"jsonrpc":"2.0","params":{"n":NaN},"id":1,"method":"ping"}"#,
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{\"n\":\"\xff\"}}",
+        b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}",
+    ] {
+        check(broken, "null", -32_700);
+    }
+    for broken_behind_its_id in [
+        br#"{"jsonrpc":"2.0","id":1,"method":"ping"} {}"#.as_slice(),
         br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"n":NaN}}"#,
         br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"n":01}}"#,
-        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{\"n\":\"\xff\"}}",
         b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{\"n\":\"\t\"}}",
-        b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}",
         br#"{"jsonrpc":"2.0","id":1,"method":"ping",}"#,
         b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\"}",
     ] {
-        check(broken, "null", -32_700);
+        check(broken_behind_its_id, "1", -32_700);
     }
     check(
         br#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call"}"#,
@@ -240,10 +245,10 @@ fn from_the_server_doubt_is_dropped_and_who_asked_is_told() {
         br#"{"jsonrpc":"2.0","id":2,"error":{"code":1,"message":""}}"#,
         None,
     );
-    check(br#"{"jsonrpc":"2.0","id":1,"result":{"n":NaN}}"#, None);
+    check(br#"{"jsonrpc":"2.0","id":1,"result":{"n":NaN}}"#, Some("1"));
     check(
         b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"t\":\"\xff\"}}",
-        None,
+        Some("1"),
     );
     check(b"ready\r{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}", None);
     check(
@@ -255,7 +260,7 @@ fn from_the_server_doubt_is_dropped_and_who_asked_is_told() {
         "\u{a0}{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}".as_bytes(),
         None,
     );
-    check(br#"{"jsonrpc":"2.0","id":1,"result":{}} trailing"#, None);
+    check(br#"{"jsonrpc":"2.0","id":1,"result":{}} trailing"#, Some("1"));
     check(br#"[ {"jsonrpc":"2.0","id":1,"result":{}}"#, None);
     check(br#"[{"jsonrpc":"2.0","id":1,"result":{}}]"#, Some("1"));
 }
