@@ -186,41 +186,15 @@ pub fn envelope(text: &str) -> Envelope<'_> {
 /// broken: whoever asked can be told.
 pub fn id_before_damage(text: &str) -> Option<&str> {
     let mut id = None;
-    let seed = IdSeed { id: &mut id };
-    // How it ends is of no matter.
-    drop(seed.deserialize(&mut serde_json::Deserializer::from_str(text)));
-    id
-}
-
-struct IdSeed<'s, 'a> {
-    id: &'s mut Option<&'a str>,
-}
-
-impl<'a> DeserializeSeed<'a> for IdSeed<'_, 'a> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'a> Visitor<'a> for IdSeed<'_, 'a> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(Name(key)) = map.next_key()? {
-            if key == "id" {
-                *self.id = Some(map.next_value::<&'a RawValue>()?.get());
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
+    let mut object = Scanner::object(text).ok()?;
+    while let Ok(Some(name)) = object.name()
+        && let Ok(value) = object.value()
+    {
+        if string(name).as_deref() == Some("id") {
+            id = Some(value);
         }
-        Ok(())
     }
+    id
 }
 
 /// Whether a reader that ends a line at a carriage return too would find a message of its own inside this one. In JSON the

@@ -163,6 +163,6 @@ fn an_approval_that_is_taken_back_holds_again_without_a_new_list() {
         session
             .outputs
             .iter()
-            .any(|output| matches!(output, Output::Event(Event::CallHeld(_))))
+            .any(|output| matches!(output, Output::Event(event) if matches!(**event, Event::CallHeld(_))))
     );
 }
