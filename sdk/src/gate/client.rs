@@ -219,7 +219,8 @@ impl Gate {
                 Err((code, message)) => return refused(id_text, code, message),
             },
             // What a call comes to that was made as a task; which tool that was is not kept.
-            "tasks/result" => Purpose::Call {
+            // In the newer protocol the state of a task carries it.
+            "tasks/result" | "tasks/get" => Purpose::Call {
                 tool: self.options.scan_results.then(|| method.to_owned()),
             },
             _ => Purpose::Plain,

@@ -73,8 +73,19 @@ impl Gate {
 }
 
 /// What a model reads of a result. Of a member that is there twice, readers take the one or the other: both are read here.
-fn texts(result: &Value) -> String {
+fn texts(answer: &Value) -> String {
     let mut texts = Vec::new();
+    // What a task came to stands one level deeper in its state.
+    for result in [answer].into_iter().chain(named(answer, "result")) {
+        texts_of_result(result, &mut texts);
+    }
+    for error in named(answer, "error") {
+        collect(error, &mut texts);
+    }
+    texts.join("\n")
+}
+
+fn texts_of_result<'v>(result: &'v Value, texts: &mut Vec<&'v str>) {
     for blocks in named(result, "content") {
         let Value::Array(blocks) = blocks else {
             continue;
@@ -88,9 +99,8 @@ fn texts(result: &Value) -> String {
         }
     }
     for content in named(result, "structuredContent") {
-        collect(content, &mut texts);
+        collect(content, texts);
     }
-    texts.join("\n")
 }
 
 /// Every string in a value, names of members among them.

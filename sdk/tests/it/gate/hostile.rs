@@ -115,6 +115,32 @@ fn a_marked_result_is_withheld_however_it_is_wrapped() {
 }
 
 #[test]
+fn what_a_task_came_to_is_searched_in_its_state_too() {
+    let options = GateOptions {
+        scan_results: true,
+        ..options()
+    };
+    let mut session = Session::legacy_with(options, Pins::memory());
+    for (id, state) in [
+        (
+            1,
+            format!(r#""result":{{"content":[{{"type":"text","text":"{MARKED}"}}]}}"#),
+        ),
+        (2, format!(r#""error":{{"code":1,"message":"{MARKED}"}}"#)),
+    ] {
+        session.client(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tasks/get","params":{{"taskId":"t"}}}}"#
+        ));
+        session.transcript();
+        session.server(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{{"taskId":"t","status":"completed",{state}}}}}"#
+        ));
+        let passed = to_client(&session);
+        assert!(passed.contains(r#""class":"result""#), "{passed}");
+    }
+}
+
+#[test]
 fn instructions_that_are_no_text_are_left_out() {
     for instructions in [
         format!(r#"["{MARKED}"]"#),
