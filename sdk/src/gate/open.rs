@@ -6,6 +6,8 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
+// The keys are the client's own and few: what a slow hash keeps off is no danger here, and it is asked for at each message.
+use foldhash::fast::RandomState;
 use mcpindex_contract::surface::MemberKind;
 
 use crate::gate::Channel;
@@ -75,20 +77,20 @@ pub(super) enum Refused {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct OpenRequests {
-    open: HashMap<Id, Open>,
+    open: HashMap<Id, Open, RandomState>,
     /// The cancelled among them, the oldest first.
     cancelled: VecDeque<Id>,
     /// Those for the list of tools that are not cancelled, and the moment each was asked at.
-    lists: HashMap<Id, u64>,
+    lists: HashMap<Id, u64, RandomState>,
     limit: usize,
 }
 
 impl OpenRequests {
     pub(super) fn new(limit: usize) -> OpenRequests {
         OpenRequests {
-            open: HashMap::new(),
+            open: HashMap::default(),
             cancelled: VecDeque::new(),
-            lists: HashMap::new(),
+            lists: HashMap::default(),
             limit,
         }
     }

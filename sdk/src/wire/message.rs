@@ -207,8 +207,10 @@ pub fn hides_a_message(text: &str) -> bool {
             || found.error.is_some()
             || found.flaw.is_some_and(|flaw| flaw != MembersError::NoObject)
     };
-    let mut pieces = text.split('\r').filter(|piece| piece.len() < text.len());
-    pieces.any(|piece| match elements(piece, usize::MAX) {
+    if memchr::memchr(b'\r', text.as_bytes()).is_none() {
+        return false;
+    }
+    text.split('\r').any(|piece| match elements(piece, usize::MAX) {
         Some(batch) => batch.texts.into_iter().any(is_message),
         None => is_message(piece),
     })
@@ -365,7 +367,13 @@ pub fn page<'a>(result: &'a str, list: &'static str, limit: usize) -> Result<Pag
 /// The string that a JSON text is; `None` for any other value, and for half a surrogate pair.
 pub fn string(text: &str) -> Option<Cow<'_, str>> {
     let inner = text.strip_prefix('"')?.strip_suffix('"')?;
-    if memchr::memchr2(b'\\', b'"', inner.as_bytes()).is_some() {
+    let is_special = |byte: &u8| matches!(*byte, b'\\' | b'"');
+    let has_special = match inner.len() {
+        // Most are a few letters, over before a search that works by the word has started.
+        0..32 => inner.as_bytes().iter().any(is_special),
+        _ => memchr::memchr2(b'\\', b'"', inner.as_bytes()).is_some(),
+    };
+    if has_special {
         serde_json::from_str::<String>(text).ok().map(Cow::Owned)
     } else {
         Some(Cow::Borrowed(inner))
