@@ -57,6 +57,10 @@ impl Speech {
         if matches!(self.life, Life::Legacy { initialized: true }) {
             return;
         }
+        // Nearly every request of the older life carries none of it, and this is asked of each.
+        if memchr::memmem::find(params.as_bytes(), b"protocolVersion\"").is_none() {
+            return;
+        }
         let Ok([Some(meta)]) = members(params, ["_meta"]) else {
             return;
         };

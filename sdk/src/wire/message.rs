@@ -249,8 +249,17 @@ fn read_members<'a, const N: usize>(
 ) -> Result<(), Malformed> {
     let mut object = Scanner::object(text)?;
     while let Some(name) = object.name()? {
-        let name = string(name).ok_or(Malformed)?;
-        let Some(place) = names.iter().position(|asked| *asked == name) else {
+        // Between its quotes: no name that is asked for needs an escape, so most are found as they stand.
+        let raw = name.get(1..name.len() - 1).unwrap_or_default();
+        let mut place = names.iter().position(|asked| *asked == raw);
+        let name = match place {
+            Some(_) => Cow::Borrowed(raw),
+            None => string(name).ok_or(Malformed)?,
+        };
+        if place.is_none() && name != raw {
+            place = names.iter().position(|asked| *asked == name);
+        }
+        let Some(place) = place else {
             if spelling == Spelling::Clear
                 && let Some(asked) = names.iter().find(|asked| is_lookalike(&name, asked))
             {
