@@ -42,6 +42,8 @@ use session::{Session, on};
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// How long a SQLite connection waits for another process's write transaction.
 const BUSY_LIMIT: Duration = Duration::from_secs(5);
+/// How long after a lock was met in opening a file it is tried again.
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
 /// How long a call waits for a connection while all of them are in use here.
 const ACQUIRE_LIMIT: Duration = Duration::from_secs(30);
 /// Connections to Postgres for each process, and reading connections to a SQLite file.
@@ -163,10 +165,16 @@ async fn open_sqlite(path: &Path) -> Result<Database, StoreError> {
             .idle_timeout(None)
             .max_lifetime(None)
     };
-    let writer = pool(1)
-        .connect_with(options.clone())
-        .await
-        .map_err(|error| unopened(path, &error))?;
+    // Of two programs that open a new file at once, SQLite refuses one the change to its log without waiting for the other.
+    let deadline = tokio::time::Instant::now() + BUSY_LIMIT;
+    let writer = loop {
+        match pool(1).connect_with(options.clone()).await {
+            Err(error) if is_busy(&error) && tokio::time::Instant::now() < deadline => {
+                tokio::time::sleep(BUSY_PAUSE).await;
+            }
+            opened => break opened.map_err(|error| unopened(path, &error))?,
+        }
+    };
     // The writer has made the file. A reader must not: it would bring back one that was removed, without a schema.
     let options = options.create_if_missing(false).pragma("query_only", "ON");
     let readers = pool(SQLITE_READERS).connect_lazy_with(options);
@@ -192,6 +200,17 @@ async fn make_writable(path: &Path) -> Result<(), StoreError> {
         .await
         .map_err(|error| not_writable(path, error))?;
     Ok(())
+}
+
+/// Whether another program has the file locked.
+fn is_busy(error: &sqlx::Error) -> bool {
+    // SQLITE_BUSY; the extended code's low byte is the primary one.
+    const BUSY: u32 = 5;
+    let code = match error {
+        sqlx::Error::Database(error) => error.code().and_then(|code| code.parse::<u32>().ok()),
+        _ => None,
+    };
+    code.is_some_and(|code| code & 0xff == BUSY)
 }
 
 /// SQLite needs the folder too, for its log beside the file.

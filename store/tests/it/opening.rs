@@ -86,6 +86,26 @@ async fn a_postgres_that_never_answers_is_given_up() {
 }
 
 #[tokio::test]
+async fn many_programs_open_a_new_sqlite_file_at_once() {
+    let database = TestStore::empty_sqlite().await;
+    for round in 0..10 {
+        let name = format!("new-{round}.db");
+        let path = Location::Sqlite(database.path().unwrap().with_file_name(name));
+        let programs: Vec<_> = (0..8)
+            .map(|_| {
+                tokio::spawn({
+                    let path = path.clone();
+                    async move { Store::open(&path).await }
+                })
+            })
+            .collect();
+        for program in programs {
+            program.await.unwrap().unwrap();
+        }
+    }
+}
+
+#[tokio::test]
 async fn two_programs_share_one_sqlite_file() {
     let database = TestStore::empty_sqlite().await;
     let path = Location::Sqlite(database.path().unwrap().with_file_name("shared.db"));
