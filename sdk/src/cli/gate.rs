@@ -254,7 +254,7 @@ async fn gate_command(plan: &Plan, command: &[String], output: &mut Output) -> E
     let gate = plan.gate(AuthContext::Local);
     let server = &plan.options.server;
     let ended = stdio::run(command, gate, Drill::of(&plan.state), |event| {
-        output.error(&told::line(plan.options.posture, server, &event));
+        output.error(&told::line(server, &event));
     })
     .await;
     match ended {
@@ -367,12 +367,12 @@ async fn gate_listening(
 
 /// Writes to stderr from whichever task.
 fn teller(options: &GateOptions) -> Tell {
-    let (server, posture) = (options.server.clone(), options.posture);
+    let server = options.server.clone();
     let output = Mutex::new(Output::for_terminal());
     Arc::new(move |notice| {
         let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
         match notice {
-            Notice::Event(event) => output.error(&told::line(posture, &server, &event)),
+            Notice::Event(event) => output.error(&told::line(&server, &event)),
             Notice::Line(line) => output.error(&format!("mcpindex: {server}: {line}")),
         }
     })

@@ -6,7 +6,6 @@ use mcpindex::gate::event::Event;
 use mcpindex::gate::refusal::person_line;
 use mcpindex::visible::visible_within;
 use mcpindex_contract::change::Change;
-use mcpindex_contract::posture::Posture;
 use mcpindex_contract::surface::MemberKind;
 
 /// The longest name of a tool, prompt or resource that is shown whole.
@@ -16,11 +15,8 @@ const NAME_LENGTH: usize = 80;
 const KINDS: usize = 4;
 
 /// The line. `server` is how the server is called.
-pub(super) fn line(posture: Posture, server: &str, event: &Event) -> String {
+pub(super) fn line(server: &str, event: &Event) -> String {
     match event {
-        Event::Withheld(hold) if posture == Posture::Monitor => {
-            person_line(hold).replacen(" held ", " would hold ", 1)
-        }
         Event::Withheld(hold) | Event::CallHeld(hold) => person_line(hold),
         Event::FirstSight { pinned, withheld: 0 } => {
             format!("mcpindex: {server} is new: {} pinned", tools(*pinned))
