@@ -366,7 +366,7 @@ impl Record {
         true
     }
 
-    /// Instructions that are held and not refused, by written digest.
+    /// The instructions that wait for a person, with their written digest: as [`ToolPin::waiting`].
     pub fn waiting_instructions(&self) -> Option<(&str, &Held)> {
         let now = self.held_instructions_now.as_ref();
         waiting(&self.held_instructions, now, &self.refused_instructions)
@@ -459,7 +459,6 @@ impl Record {
     }
 }
 
-/// Keeps a text for review under its digest, at most [`Record::MAX_HELD`] of them.
 /// What is held now, unless a person refused it.
 fn waiting<'r>(
     held: &'r BTreeMap<String, Held>,
@@ -470,6 +469,7 @@ fn waiting<'r>(
     (!refused.contains_key(digest)).then_some((digest.as_str(), held))
 }
 
+/// Keeps a text for review under its digest, at most [`Record::MAX_HELD`] of them.
 fn keep(held: &mut BTreeMap<String, Held>, digest: String, text: &str, codes: &[&str], at: i64) {
     let codes: Vec<String> = codes.iter().map(|&code| code.to_owned()).collect();
     if let Some(known) = held.get_mut(&digest) {

@@ -23,17 +23,40 @@ fn key() -> ServerKey {
 fn handshakes(posture: Posture, results: &[&str]) -> String {
     let directory = tempfile::tempdir().unwrap();
     let state = StateDirectory::at(directory.path());
-    let mut transcript = String::new();
-    for result in results {
-        let options = GateOptions { posture, ..options() };
-        let mut session = Session::new(options, Pins::open(&state, &key()));
-        session.client(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#);
-        session.server(&format!(
-            r#"{{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-06-18"{result}}}}}"#
-        ));
-        transcript.push_str(&session.transcript());
+    results
+        .iter()
+        .map(|result| handshake(&state, posture, result))
+        .collect()
+}
+
+fn handshake(state: &StateDirectory, posture: Posture, result: &str) -> String {
+    let options = GateOptions { posture, ..options() };
+    let mut session = Session::new(options, Pins::open(state, &key()));
+    session.client(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#);
+    session.server(&format!(
+        r#"{{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-06-18"{result}}}}}"#
+    ));
+    session.transcript()
+}
+
+#[test]
+fn the_instructions_that_wait_for_a_person_are_those_that_the_server_gives_now() {
+    fn check(state: &StateDirectory, given: &str, waits: bool) {
+        handshake(state, Posture::Guard, &format!(r#","instructions":"{given}""#));
+        let record = Pins::open(state, &key()).record().unwrap();
+        let waiting = record
+            .waiting_instructions()
+            .map(|(_, held)| held.definition.as_str());
+        let expected = format!(r#""{given}""#);
+        assert_eq!(waiting, waits.then_some(expected.as_str()));
     }
-    transcript
+    let directory = tempfile::tempdir().unwrap();
+    let state = StateDirectory::at(directory.path());
+    check(&state, "Use search first.", false);
+    check(&state, "Use read first.", true);
+    check(&state, "Use search first.", false);
+    check(&state, "Use neither.", true);
+    check(&state, "Use read first.", true);
 }
 
 #[test]
