@@ -1,7 +1,8 @@
-//! Speaks MCP on raw bytes and finds out what a server declares.
+//! Speaks MCP on raw bytes, finds out what a server declares, and stands between a client and a server.
 //!
-//! [`wire`] carries messages and never judges them; [`inspect`] lists, and can do nothing else: the sending half it holds
-//! refuses every method that is not on its allow-list.
+//! [`wire`] carries messages and never judges them. [`inspect`] lists, and can do nothing else: the sending half it holds
+//! refuses every method that is not on its allow-list. [`gate`] decides what of a server reaches a client and which call goes
+//! on, by what [`pins`] remember; [`proxy`] moves the bytes for it, below a Rust client too ([`proxy::attach`]).
 //!
 //! Invariant: a definition reaches `contract` as the bytes that the server sent.
 #![warn(missing_docs)]

@@ -56,7 +56,7 @@ pub(super) struct InspectArguments {
     )]
     headers: Vec<String>,
 
-    /// A remote server (streamable HTTP)
+    /// A remote server (streamable HTTP, or SSE)
     #[arg(long, value_name = "URL")]
     url: Option<String>,
 
