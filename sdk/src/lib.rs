@@ -11,6 +11,7 @@ pub mod check;
 pub mod clients;
 pub mod clock;
 pub mod gate;
+pub mod index;
 pub mod inspect;
 pub mod pins;
 pub mod proxy;

@@ -12,8 +12,10 @@ use std::time::{Duration, Instant};
 
 use mcpindex::clock::{Clock, SystemClock};
 use mcpindex_contract::signal::{Event, Fingerprint, InstallId, Sdk, Signal, write};
+use mcpindex_server::access::Access;
 use mcpindex_server::app::App;
 use mcpindex_server::ingest::{FleetRule, Ingest, IngestRules, Rates};
+use mcpindex_server::login::Login;
 use mcpindex_server::router::router;
 use mcpindex_store::Store;
 use mcpindex_store::signals::{Network, Received};
@@ -178,6 +180,9 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
         version: "bench",
         crawling: None,
         ingest: Some(ingest),
+        base: format!("http://{address}/").parse().expect("a URL"),
+        access: Arc::new(Access::public()),
+        login: Arc::new(Login::none()),
     };
     let service = router(app).into_make_service_with_connect_info::<SocketAddr>();
     let serving = tokio::spawn(axum::serve(listener, service).into_future());

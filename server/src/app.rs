@@ -8,8 +8,11 @@ use std::sync::Arc;
 use mcpindex::clock::Clock;
 use mcpindex_store::Store;
 use mcpindex_store::servers::ServerRecord;
+use url::Url;
 
+use crate::access::Access;
 use crate::ingest::Ingest;
+use crate::login::Login;
 use crate::problem::Problem;
 
 /// The longest reference to a server that is looked up, in bytes. Longer ones name nothing that the index can hold.
@@ -28,6 +31,12 @@ pub struct App {
     pub crawling: Option<Crawling>,
     /// Takes signals in and answers what they told; `None` where that is off.
     pub ingest: Option<Arc<Ingest>>,
+    /// The address that people and programs use, ending in a slash.
+    pub base: Url,
+    /// Who may do what.
+    pub access: Arc<Access>,
+    /// How people sign in.
+    pub login: Arc<Login>,
 }
 
 /// What the crawler in this process does, as far as readers are told.

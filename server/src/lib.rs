@@ -7,6 +7,7 @@
 //! Invariant: nothing here writes SQL or trusts a server's text, no server is run but through the crawler; a failed look is
 //! never shown as an empty one.
 
+pub mod access;
 pub mod api;
 pub mod app;
 pub mod args;
@@ -18,6 +19,7 @@ mod headers;
 pub mod ingest;
 mod links;
 pub mod logging;
+pub mod login;
 pub mod output;
 mod pages;
 mod problem;

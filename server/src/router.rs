@@ -107,6 +107,8 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
+    use crate::access::Access;
+    use crate::login::Login;
 
     /// The answer of one handler within the layers, as JSON.
     async fn answer(path: &str, table: Router) -> (StatusCode, serde_json::Value) {
@@ -117,6 +119,9 @@ mod tests {
             version: "0.0.0-test",
             crawling: None,
             ingest: None,
+            base: "http://127.0.0.1:8080/".parse().unwrap(),
+            access: Arc::new(Access::public()),
+            login: Arc::new(Login::none()),
         };
         let service = within_layers(table, app, Duration::from_millis(1));
         let request = Request::get(path).body(Body::empty()).unwrap();

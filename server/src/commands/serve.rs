@@ -10,6 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use mcpindex::clock::SystemClock;
 use mcpindex_crawler::event::Event;
 use mcpindex_crawler::sources::{self, Listed};
@@ -19,14 +20,17 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use url::Url;
 
 use super::lists::Plan;
 use super::{crawler, open_store};
+use crate::access::Access;
 use crate::app::{App, Crawling};
 use crate::args::Serve;
 use crate::config::Settings;
 use crate::exit::{Exit, Failure};
 use crate::ingest::Ingest;
+use crate::login::Login;
 use crate::output::{self, Ink};
 use crate::progress::Look;
 use crate::router::router;
@@ -63,6 +67,9 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
             every: settings.crawl.every.seconds(),
             run_packages: settings.crawl.run_packages,
         }),
+        base: base(&settings, address)?,
+        access: Arc::new(Access::public()),
+        login: Arc::new(Login::none()),
     };
     start_up_lines(&settings, address, crawling.is_some(), takes_signals)?;
     if serve.starter {
@@ -396,6 +403,11 @@ fn home(settings: &Settings, address: SocketAddr) -> String {
         _ => {}
     }
     format!("http://{address}/")
+}
+
+/// [`home`] as a URL.
+fn base(settings: &Settings, address: SocketAddr) -> anyhow::Result<Url> {
+    Url::parse(&home(settings, address)).context("the address of this server is no URL")
 }
 
 #[cfg(test)]

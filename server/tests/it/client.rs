@@ -5,7 +5,9 @@ use std::sync::Arc;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use mcpindex::clock::Clock;
+use mcpindex_server::access::Access;
 use mcpindex_server::app::{App, Crawling};
+use mcpindex_server::login::Login;
 use mcpindex_server::router::router;
 use mcpindex_store::Store;
 use serde_json::Value;
@@ -37,6 +39,9 @@ pub(crate) fn app(store: Store) -> App {
             run_packages: false,
         }),
         ingest: None,
+        base: "http://127.0.0.1:8080/".parse().unwrap(),
+        access: Arc::new(Access::public()),
+        login: Arc::new(Login::none()),
     }
 }
 
