@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use mcpindex_contract::identity::Identity;
+use mcpindex_contract::identity::{Identity, Registry};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -44,6 +44,7 @@ pub use lookup::Advice;
 pub use mode::{Choice, Mode, ModeVariables, Source};
 pub use payload::{Observed, Version, body};
 pub use preview::{Preview, PreviewError, preview};
+pub use scope::own_registries;
 
 /// How long [`Telemetry::finish`] waits for what is left to be told.
 pub const FLUSH: Duration = Duration::from_millis(300);
@@ -69,6 +70,8 @@ pub struct TelemetryOptions {
     pub clock: Arc<dyn Clock>,
     /// Who is told of answers.
     pub say: Say,
+    /// The kinds of package that come from another registry here ([`own_registries`]): the public does not know them.
+    pub own_registries: Vec<Registry>,
     /// How long it is waited between batches.
     pub pauses: Pauses,
     /// How much may wait to be told.

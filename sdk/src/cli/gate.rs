@@ -25,7 +25,9 @@ use mcpindex::proxy::pump::Peer;
 use mcpindex::proxy::stdio::{self, Ended, StdioError};
 use mcpindex::state::StateDirectory;
 use mcpindex::telemetry::mode::choose;
-use mcpindex::telemetry::{BufferLimits, ModeVariables, Pauses, Say, Telemetry, TelemetryOptions};
+use mcpindex::telemetry::{
+    BufferLimits, ModeVariables, Pauses, Say, Telemetry, TelemetryOptions, own_registries,
+};
 use mcpindex::wire::http::{Endpoint, RemoteLimits};
 use mcpindex_contract::identity::Identity;
 use mcpindex_contract::posture::Posture;
@@ -254,6 +256,7 @@ fn telemetry(state: &StateDirectory, output: &mut Output) -> Option<Telemetry> {
         state: state.clone(),
         clock: Arc::new(SystemClock),
         say,
+        own_registries: own_registries(),
         pauses: Pauses::default(),
         limits: BufferLimits::default(),
     }))

@@ -251,7 +251,8 @@ impl Judge {
                     kinds: self.compared.get(name).map_or_else(Vec::new, Compared::kinds),
                 },
             };
-            if told.first("seen", name, &digest) {
+            let pinned = baseline.map_or("", |baseline| baseline.digest.as_str());
+            if told.first("seen", name, &format!("{pinned} {digest}")) {
                 watch.seen(Sighting {
                     tool: name.clone(),
                     definition: definition.text().to_owned(),

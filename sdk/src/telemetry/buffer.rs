@@ -185,7 +185,7 @@ mod tests {
             taken.into_iter().map(|seen| seen.sighting.tool).collect()
         };
         assert_eq!(taken(2), ["a", "c"]);
-        buffer.offer(seen(&server, "f", 14));
+        buffer.offer(seen(&server, "f", 13));
         assert_eq!(taken(9), ["d", "f"], "what was taken leaves room");
         buffer.close();
         buffer.offer(seen(&server, "g", 1));

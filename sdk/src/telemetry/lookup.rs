@@ -255,6 +255,13 @@ mod tests {
             drifted(Some(25), true),
         ];
         let lines: Vec<String> = lines.iter().map(Advice::line).collect();
-        assert_snapshot!(lines.join("\n"), @"");
+        assert_snapshot!(lines.join("\n"), @r#"
+        mcpindex: others see another contract than you of search on npm:docs: nobody else is known to be served this one
+        mcpindex: others see another contract than you of a and b\u{1b}[2J\n on npm:docs: nobody else is known to be served this one
+        mcpindex: others see another contract than you of a, b, c and 2 more on npm:docs: nobody else is known to be served this one
+        mcpindex: search on npm:docs changed before, as seen by the index's own crawl: it is pinned as it is now
+        mcpindex: search on npm:docs changed before, as seen by 1 install, safety relevant: it is pinned as it is now
+        mcpindex: search on npm:docs changed before, as seen by 25 installs, safety relevant: it is pinned as it is now
+        "#);
     }
 }

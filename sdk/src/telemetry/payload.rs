@@ -211,11 +211,19 @@ mod tests {
 
     #[test]
     fn a_pin_and_a_drift_are_written_in_both_versions() {
-        assert_snapshot!(written(Sight::Pinned, tool(false), Version::One), @"");
-        assert_snapshot!(written(Sight::Pinned, tool(false), Version::Two), @"");
+        assert_snapshot!(written(Sight::Pinned, tool(false), Version::One), @r#"
+        {"signals":[{"v":1,"event":"pin","server_fp":"c4f0c79ea033c1dae508b5eee522add8","tool_fp":"bc195d2c409d0407b6fb2f07d3ccef17","prev_hash":null,"new_hash":"sha256:a081a8ef183b69e571c14e22e479ac820c1469f09652bb80e9aaff7c68c26f10","change_kinds":null,"safety_relevant":false,"at_hour":"2026-11-30T17:00:00Z","sdk":"rs","install_id":"07070707070707070707070707070707"}]}
+        "#);
+        assert_snapshot!(written(Sight::Pinned, tool(false), Version::Two), @r#"
+        {"signals":[{"v":2,"event":"pin","server_fp":"c4f0c79ea033c1dae508b5eee522add8","tool_fp":"bc195d2c409d0407b6fb2f07d3ccef17","prev_hash":null,"new_hash":"sha256:a081a8ef183b69e571c14e22e479ac820c1469f09652bb80e9aaff7c68c26f10","prev_digest":null,"new_digest":"sha256:9c6fc4b40033391dfa860f20b03486dbd8dfe9042aaf576650c9b866ff88e6d0","change_kinds":null,"safety_relevant":false,"at_hour":"2026-11-30T17:00:00Z","sdk":"rs","install_id":"07070707070707070707070707070707"}]}
+        "#);
         let kinds = [ChangeKind::AddedRequiredParam, ChangeKind::AddedRequiredParam];
-        assert_snapshot!(written(drifted(tool(false), &kinds), tool(true), Version::One), @"");
-        assert_snapshot!(written(drifted(tool(false), &kinds), tool(true), Version::Two), @"");
+        assert_snapshot!(written(drifted(tool(false), &kinds), tool(true), Version::One), @r#"
+        {"signals":[{"v":1,"event":"drift","server_fp":"c4f0c79ea033c1dae508b5eee522add8","tool_fp":"bc195d2c409d0407b6fb2f07d3ccef17","prev_hash":"sha256:a081a8ef183b69e571c14e22e479ac820c1469f09652bb80e9aaff7c68c26f10","new_hash":"sha256:b33b6351e21b326a04cb79a2d0499a3033e571f701aa87cf97153cf4f98fd711","change_kinds":["added-required-param"],"safety_relevant":true,"at_hour":"2026-11-30T17:00:00Z","sdk":"rs","install_id":"07070707070707070707070707070707"}]}
+        "#);
+        assert_snapshot!(written(drifted(tool(false), &kinds), tool(true), Version::Two), @r#"
+        {"signals":[{"v":2,"event":"drift","server_fp":"c4f0c79ea033c1dae508b5eee522add8","tool_fp":"bc195d2c409d0407b6fb2f07d3ccef17","prev_hash":"sha256:a081a8ef183b69e571c14e22e479ac820c1469f09652bb80e9aaff7c68c26f10","new_hash":"sha256:b33b6351e21b326a04cb79a2d0499a3033e571f701aa87cf97153cf4f98fd711","prev_digest":"sha256:9c6fc4b40033391dfa860f20b03486dbd8dfe9042aaf576650c9b866ff88e6d0","new_digest":"sha256:abbcbd65446d9b2a93a421309139f4fe2660a2bd79f67b56baf242ed92754036","change_kinds":["added-required-param"],"safety_relevant":true,"at_hour":"2026-11-30T17:00:00Z","sdk":"rs","install_id":"07070707070707070707070707070707"}]}
+        "#);
     }
 
     #[test]
@@ -223,8 +231,10 @@ mod tests {
         let mut titled: Value = serde_json::from_str(&tool(false)).unwrap();
         titled["annotations"] = json!({"destructiveHint": true});
         let sight = || drifted(tool(false), &[ChangeKind::AnnotationFlipToDestructive]);
-        assert_snapshot!(written(sight(), titled.to_string(), Version::One), @"");
-        assert_snapshot!(written(sight(), titled.to_string(), Version::Two), @"");
+        assert_snapshot!(written(sight(), titled.to_string(), Version::One), @r#"{"signals":[]}"#);
+        assert_snapshot!(written(sight(), titled.to_string(), Version::Two), @r#"
+        {"signals":[{"v":2,"event":"drift","server_fp":"c4f0c79ea033c1dae508b5eee522add8","tool_fp":"bc195d2c409d0407b6fb2f07d3ccef17","prev_hash":"sha256:a081a8ef183b69e571c14e22e479ac820c1469f09652bb80e9aaff7c68c26f10","new_hash":"sha256:a081a8ef183b69e571c14e22e479ac820c1469f09652bb80e9aaff7c68c26f10","prev_digest":"sha256:9c6fc4b40033391dfa860f20b03486dbd8dfe9042aaf576650c9b866ff88e6d0","new_digest":"sha256:b17f51901f96b7696879e079143a6857ddffb2537ae7e6357f7ecf3d9f5d9af7","change_kinds":["annotation-flip-to-destructive"],"safety_relevant":true,"at_hour":"2026-11-30T17:00:00Z","sdk":"rs","install_id":"07070707070707070707070707070707"}]}
+        "#);
     }
 
     #[test]

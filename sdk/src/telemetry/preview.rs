@@ -98,10 +98,10 @@ pub async fn preview(
         preview.is_example = true;
         records.extend(example());
     }
-    let has_own_registry = scope::has_own_registry();
+    let own_registries = scope::own_registries();
     let mut signals: Vec<Signal> = Vec::new();
     for (server, record) in &records {
-        if !greeting.is_own && !scope::is_public(server, has_own_registry).await {
+        if !greeting.is_own && !scope::is_public(server, &own_registries).await {
             if preview.left_out.last() != Some(server) {
                 preview.left_out.push(server.clone());
             }

@@ -7,7 +7,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use mcpindex_contract::identity::Identity;
+use mcpindex_contract::identity::{Identity, Registry};
 use url::{Host, Url};
 
 /// Endings of names that nobody outside can look up, or that stand for no machine.
@@ -27,31 +27,32 @@ const RESERVED: [&str; 12] = [
 ];
 
 /// The variables by which package programs are told of another registry, without a word of it on the command line.
-const REGISTRIES: [&str; 10] = [
-    "npm_config_registry",
-    "NPM_CONFIG_REGISTRY",
-    "UV_INDEX_URL",
-    "UV_DEFAULT_INDEX",
-    "UV_EXTRA_INDEX_URL",
-    "UV_INDEX",
-    "UV_FIND_LINKS",
-    "PIP_INDEX_URL",
-    "PIP_EXTRA_INDEX_URL",
-    "PIP_FIND_LINKS",
+const REGISTRIES: [(Registry, &str); 8] = [
+    (Registry::Npm, "npm_config_registry"),
+    (Registry::Npm, "NPM_CONFIG_REGISTRY"),
+    (Registry::Pypi, "UV_INDEX_URL"),
+    (Registry::Pypi, "UV_DEFAULT_INDEX"),
+    (Registry::Pypi, "UV_EXTRA_INDEX_URL"),
+    (Registry::Pypi, "UV_INDEX"),
+    (Registry::Pypi, "PIP_INDEX_URL"),
+    (Registry::Pypi, "PIP_EXTRA_INDEX_URL"),
 ];
 
-/// Whether the environment names a package registry of its own.
-pub(super) fn has_own_registry() -> bool {
-    REGISTRIES
-        .iter()
-        .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+/// The kinds of package for which this process's environment names a registry of its own.
+pub fn own_registries() -> Vec<Registry> {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let named = REGISTRIES.iter().filter(|(_, name)| is_set(name));
+    named.map(|(registry, _)| *registry).collect()
 }
 
-/// Whether everybody may know that this server is used. Looks its name up, where it has one.
-pub(super) async fn is_public(identity: &Identity, has_own_registry: bool) -> bool {
+/// Whether everybody may know that this server is used. Looks its name up, where it has one. Packages of `own_registries`
+/// come from elsewhere than their names say.
+pub(super) async fn is_public(identity: &Identity, own_registries: &[Registry]) -> bool {
     match identity {
         Identity::Command { .. } => false,
-        Identity::Package { .. } => identity.is_of_usual_registry() && !has_own_registry,
+        Identity::Package { registry, .. } => {
+            identity.is_of_usual_registry() && !own_registries.contains(registry)
+        }
         Identity::Remote { url } => match Url::parse(url).ok().as_ref().and_then(Url::host) {
             None => false,
             Some(Host::Ipv4(address)) => is_public_address(IpAddr::V4(address)),
@@ -120,7 +121,7 @@ mod tests {
 
     async fn check(text: &str, expected: bool) {
         let identity = Identity::from_reference(text).unwrap().identity;
-        assert_eq!(is_public(&identity, false).await, expected, "{text}");
+        assert_eq!(is_public(&identity, &[]).await, expected, "{text}");
     }
 
     #[tokio::test]
@@ -131,13 +132,11 @@ mod tests {
         check("npm:name?registry=https://packages.example", false).await;
         check("oci:registry.example/mcp/fetch", false).await;
         let package = Identity::from_reference("npm:name").unwrap().identity;
-        assert!(
-            !is_public(&package, true).await,
-            "the environment names another registry"
-        );
+        assert!(!is_public(&package, &[Registry::Npm]).await);
+        assert!(is_public(&package, &[Registry::Pypi]).await);
         let command = ["./server".to_owned(), "--fast".to_owned()];
         let command = Identity::from_launch(&command).unwrap().identity;
-        assert!(!is_public(&command, false).await);
+        assert!(!is_public(&command, &[]).await);
     }
 
     #[tokio::test]

@@ -39,7 +39,6 @@ pub(super) struct Sender {
     /// Why nothing is sent (any more).
     is_silent: bool,
     lookups: Lookups,
-    has_own_registry: bool,
     /// Whether a server may be named to the public, by identity.
     public: HashMap<String, bool>,
 }
@@ -70,7 +69,7 @@ struct Registration {
 
 #[derive(Deserialize)]
 struct Registered {
-    install_token: SecretString,
+    install_token: String,
 }
 
 #[derive(Deserialize)]
@@ -88,7 +87,6 @@ impl Sender {
             teller: None,
             is_silent: !shared.options.mode.sends(),
             lookups: Lookups::default(),
-            has_own_registry: scope::has_own_registry(),
             public: HashMap::new(),
             shared,
         })
@@ -174,7 +172,7 @@ impl Sender {
         if let Some(is_public) = self.public.get(&name) {
             return *is_public;
         }
-        let is_public = scope::is_public(&server.identity, self.has_own_registry).await;
+        let is_public = scope::is_public(&server.identity, &self.shared.options.own_registries).await;
         self.public.insert(name, is_public);
         is_public
     }
@@ -317,7 +315,7 @@ impl Sender {
         };
         let answer = self.client.post("api/v1/drift/register", &registration, MAX_ANSWER).await;
         let answer = answer.ok().filter(|answer| answer.status.is_success())?;
-        let token = answer.json::<Registered>()?.install_token;
+        let token = SecretString::from(answer.json::<Registered>()?.install_token);
         // One that can't be kept is asked for again, and refused then: signals go without it.
         let _ = self.kept.keep_token(self.client.base(), &token);
         Some(token)
