@@ -128,12 +128,17 @@ impl From<KeptError> for Mistake {
 
 fn switch(mode: Mode, output: &mut Output) -> Result<Exit, Mistake> {
     let state = state()?;
-    let not_kept = |error: io::Error| Mistake::new(Exit::Internal, format!("the mode can't be kept: {error}"));
+    let not_kept =
+        |error: io::Error| Mistake::new(Exit::Internal, format!("the mode can't be kept: {error}"));
     keep_mode(&state, mode).map_err(not_kept)?;
     output.line(Style::Plain, &format!("telemetry is {}", said(mode)));
     let choice = choose(&state, &ModeVariables::from_environment());
     if choice.mode != mode {
-        let note = format!("here it is {} all the same: {}", choice.mode.name(), choice.source.sentence());
+        let note = format!(
+            "here it is {} all the same: {}",
+            choice.mode.name(),
+            choice.source.sentence()
+        );
         output.error(&note);
     }
     if mode.asks() && matches!(chosen(&state), Ok(None)) {
@@ -339,7 +344,9 @@ fn notes(preview: &Preview, choice: &Choice, state: &StateDirectory) -> Vec<Stri
     } else if let Some(base) = &preview.index
         && !matches!(Kept::of(state).refused(base), Ok(None))
     {
-        notes.push("none of it is sent: this index refused our signals; see `mcpindex telemetry status`".to_owned());
+        notes.push(
+            "none of it is sent: this index refused our signals; see `mcpindex telemetry status`".to_owned(),
+        );
     }
     notes
 }

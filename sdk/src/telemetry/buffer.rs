@@ -179,7 +179,11 @@ mod tests {
         for (tool, length) in [("a", 5), ("b", 20), ("c", 5), ("d", 5), ("e", 0)] {
             buffer.offer(seen(&server, tool, length));
         }
-        assert_eq!(buffer.counts(), (5, 2), "`b` has too many bytes, `e` is one too many");
+        assert_eq!(
+            buffer.counts(),
+            (5, 2),
+            "`b` has too many bytes, `e` is one too many"
+        );
         let taken = |most| -> Vec<String> {
             let taken = buffer.take(most);
             taken.into_iter().map(|seen| seen.sighting.tool).collect()

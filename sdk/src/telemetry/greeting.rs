@@ -86,11 +86,16 @@ fn version(description: &Answer) -> Result<Option<Version>, Failure> {
     }
     if description.status.is_redirection() {
         return Err(Failure {
-            reason: "it answers with a redirect, which is not followed: use the address that it leads to".to_owned(),
+            reason: "it answers with a redirect, which is not followed: use the address that it leads to"
+                .to_owned(),
             retry_after: None,
         });
     }
-    let body: Option<Value> = description.status.is_success().then(|| description.json()).flatten();
+    let body: Option<Value> = description
+        .status
+        .is_success()
+        .then(|| description.json())
+        .flatten();
     let Some(signals) = body.as_ref().and_then(|body| body.get("signals")) else {
         return Ok(Some(Version::One));
     };
@@ -124,7 +129,9 @@ fn own_key(answer: &Answer) -> Result<Option<FingerprintKey>, Failure> {
         retry_after: None,
     };
     if answer.status == StatusCode::UNAUTHORIZED {
-        return Err(failed("it does not know our key: `mcpindex login` gets a new one"));
+        return Err(failed(
+            "it does not know our key: `mcpindex login` gets a new one",
+        ));
     }
     let body: Option<Value> = answer.status.is_success().then(|| answer.json()).flatten();
     let key = body.as_ref().and_then(|body| body.get("key")?.as_str());
@@ -152,7 +159,14 @@ mod tests {
         let check = |status, body: &str, expected: Result<Option<u8>, &str>| {
             let found = version(&answer(status, body));
             let found = found.map(|version| version.map(Version::number));
-            assert_eq!(found.map_err(|failure| failure.reason).as_ref().map_err(String::as_str), expected.as_ref().map_err(|reason| *reason), "{body}");
+            assert_eq!(
+                found
+                    .map_err(|failure| failure.reason)
+                    .as_ref()
+                    .map_err(String::as_str),
+                expected.as_ref().map_err(|reason| *reason),
+                "{body}"
+            );
         };
         check(200, r#"{"signals":{"versions":[1,2]}}"#, Ok(Some(2)));
         check(200, r#"{"signals":{"versions":[1]}}"#, Ok(Some(1)));
@@ -173,13 +187,25 @@ mod tests {
     fn an_index_that_could_not_be_asked_has_not_said_that_it_has_no_key() {
         let check = |status, body: &str, expected: Result<bool, &str>| {
             let found = own_key(&answer(status, body)).map(|key| key.is_some());
-            assert_eq!(found.as_ref().map_err(|failure| failure.reason.as_str()), expected.as_ref().map_err(|reason| *reason), "{status} {body}");
+            assert_eq!(
+                found.as_ref().map_err(|failure| failure.reason.as_str()),
+                expected.as_ref().map_err(|reason| *reason),
+                "{status} {body}"
+            );
         };
         check(200, &format!(r#"{{"key":"{}"}}"#, "0f".repeat(32)), Ok(true));
         check(404, "", Ok(false));
         check(403, "", Ok(false));
-        check(200, r#"{"key":"00"}"#, Err("its answer about its fingerprint key can't be read"));
-        check(401, "", Err("it does not know our key: `mcpindex login` gets a new one"));
+        check(
+            200,
+            r#"{"key":"00"}"#,
+            Err("its answer about its fingerprint key can't be read"),
+        );
+        check(
+            401,
+            "",
+            Err("it does not know our key: `mcpindex login` gets a new one"),
+        );
         check(500, "", Err("it answered 500"));
         check(302, "", Err("its answer about its fingerprint key can't be read"));
     }

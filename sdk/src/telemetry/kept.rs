@@ -97,7 +97,8 @@ impl Kept {
         if let Some(install) = self.install(base)? {
             return Ok(install);
         }
-        self.make_random().map_err(|error| self.failed("install.json", said(&error)))?;
+        self.make_random()
+            .map_err(|error| self.failed("install.json", said(&error)))?;
         // Another process may have been first.
         let nothing = || self.failed("install.json", "it is gone again".to_owned());
         self.install(base)?.ok_or_else(nothing)
@@ -322,7 +323,9 @@ mod tests {
         .unwrap();
         let error = kept.install_or_new(&base("https://a.example/")).unwrap_err();
         assert_eq!(
-            error.to_string().replace(&directory.path().display().to_string(), "STATE"),
+            error
+                .to_string()
+                .replace(&directory.path().display().to_string(), "STATE"),
             "`STATE/telemetry/install.json`: it holds no 64 hex digits; `mcpindex telemetry reset` starts anew"
         );
     }

@@ -67,7 +67,7 @@ impl Advice {
                 };
                 let relevant = if *safety_relevant { ", safety relevant" } else { "" };
                 format!(
-                    "mcpindex: {} on {server} changed before, as seen by {by}{relevant}: it is pinned as it is now",
+                    "mcpindex: {} on {server} changed before, as seen by {by}{relevant}; what is there now is pinned",
                     named(tools)
                 )
             }
@@ -134,7 +134,12 @@ struct FleetAnswer {
 
 impl Lookups {
     /// Asks about these tools; what is worth a line. An index that does not know a question is not asked it again.
-    pub(super) async fn ask(&mut self, client: &IndexClient, key: &FingerprintKey, tools: Tools<'_>) -> Vec<Advice> {
+    pub(super) async fn ask(
+        &mut self,
+        client: &IndexClient,
+        key: &FingerprintKey,
+        tools: Tools<'_>,
+    ) -> Vec<Advice> {
         let mut advice = Vec::new();
         if self.check && !tools.is_empty() {
             let items = tools.iter().map(|(_, observed)| observed.question(key));
@@ -259,9 +264,9 @@ mod tests {
         mcpindex: others see another contract than you of search on npm:docs: nobody else is known to be served this one
         mcpindex: others see another contract than you of a and b\u{1b}[2J\n on npm:docs: nobody else is known to be served this one
         mcpindex: others see another contract than you of a, b, c and 2 more on npm:docs: nobody else is known to be served this one
-        mcpindex: search on npm:docs changed before, as seen by the index's own crawl: it is pinned as it is now
-        mcpindex: search on npm:docs changed before, as seen by 1 install, safety relevant: it is pinned as it is now
-        mcpindex: search on npm:docs changed before, as seen by 25 installs, safety relevant: it is pinned as it is now
+        mcpindex: search on npm:docs changed before, as seen by the index's own crawl; what is there now is pinned
+        mcpindex: search on npm:docs changed before, as seen by 1 install, safety relevant; what is there now is pinned
+        mcpindex: search on npm:docs changed before, as seen by 25 installs, safety relevant; what is there now is pinned
         "#);
     }
 }

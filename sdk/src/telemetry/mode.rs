@@ -237,9 +237,7 @@ fn own_mode(state: &StateDirectory) -> Result<Option<Mode>, String> {
     let file: OwnFile = serde_json::from_slice(&read.bytes).map_err(|error| problem(error.to_string()))?;
     match file.version {
         1 => Ok(Some(file.mode)),
-        version => Err(problem(format!(
-            "a newer mcpindex wrote it (version {version})"
-        ))),
+        version => Err(problem(format!("a newer mcpindex wrote it (version {version})"))),
     }
 }
 

@@ -69,7 +69,7 @@ fn is_public_name(name: &str) -> bool {
         name.strip_suffix(*reserved)
             .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     };
-    name.contains('.') && !RESERVED.iter().any(|reserved| ends_so(&reserved))
+    name.contains('.') && !RESERVED.iter().any(ends_so)
 }
 
 /// Whether all addresses behind a name are public, and there is one.

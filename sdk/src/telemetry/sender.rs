@@ -213,7 +213,9 @@ impl Sender {
         };
         let key = greeting.key.clone();
         let tellable = |install| -> Vec<Signal> {
-            let signals = observed.iter().map(|(_, observed)| observed.signal(version, &key, install));
+            let signals = observed
+                .iter()
+                .map(|(_, observed)| observed.signal(version, &key, install));
             signals.flatten().collect()
         };
         // Whether there is anything to tell does not depend on who tells it.
@@ -289,7 +291,10 @@ impl Sender {
             return Ok(());
         }
         let base = self.client.base().clone();
-        let install = self.kept.install_or_new(&base).map_err(|error| error.to_string())?;
+        let install = self
+            .kept
+            .install_or_new(&base)
+            .map_err(|error| error.to_string())?;
         let mut client = self.client.clone();
         if !self.client.has_key() && base.is_protected() {
             let token = match self.kept.token(&base) {
@@ -313,7 +318,10 @@ impl Sender {
         let registration = Registration {
             install_id: install.to_string(),
         };
-        let answer = self.client.post("api/v1/drift/register", &registration, MAX_ANSWER).await;
+        let answer = self
+            .client
+            .post("api/v1/drift/register", &registration, MAX_ANSWER)
+            .await;
         let answer = answer.ok().filter(|answer| answer.status.is_success())?;
         let token = SecretString::from(answer.json::<Registered>()?.install_token);
         // One that can't be kept is asked for again, and refused then: signals go without it.

@@ -9,9 +9,7 @@ use mcpindex::gate::sighting::{Sight, Sighting};
 use mcpindex::index::Chosen;
 use mcpindex::state::StateDirectory;
 use mcpindex::telemetry::kept::Kept;
-use mcpindex::telemetry::{
-    Advice, BufferLimits, Counts, Mode, Pause, Pauses, Telemetry, TelemetryOptions,
-};
+use mcpindex::telemetry::{Advice, BufferLimits, Counts, Mode, Pause, Pauses, Telemetry, TelemetryOptions};
 use mcpindex_contract::change::ChangeKind;
 use mcpindex_contract::identity::Identity;
 use mcpindex_contract::signal::{Event, FingerprintKey, Signal};
@@ -171,7 +169,10 @@ async fn another_index_gets_version_1_and_no_drift_that_it_has_no_words_for() {
     let telemetry = Machine::new().telemetry(&index, Mode::Contribute, None);
     show(&telemetry, &server("npm:docs"), [hint_flipped("b"), pinned("a")]);
     index.until_asked("POST /api/v1/drift", 1).await;
-    assert_eq!(index.signals().iter().map(said).collect::<Vec<_>>(), ["v1 pin []"]);
+    assert_eq!(
+        index.signals().iter().map(said).collect::<Vec<_>>(),
+        ["v1 pin []"]
+    );
     until("it was told", || telemetry.counts().sent == 1).await;
 }
 
@@ -252,10 +253,9 @@ async fn a_batch_is_tried_once_more_and_then_given_up() {
 
 #[tokio::test]
 async fn nothing_is_told_while_it_is_not_known_under_which_key() {
-    let index = Index::start(|asked, _| {
-        (asked.what == "GET /api/v1/fingerprint-key").then(|| (500, String::new()))
-    })
-    .await;
+    let index =
+        Index::start(|asked, _| (asked.what == "GET /api/v1/fingerprint-key").then(|| (500, String::new())))
+            .await;
     let telemetry = Machine::new().telemetry(&index, Mode::Contribute, Some(KEY));
     show(&telemetry, &server("npm:docs"), [pinned("a")]);
     assert_eq!(settled(&telemetry).await.failed, 1);
@@ -303,11 +303,17 @@ async fn what_the_public_does_not_know_is_named_to_the_organisations_own_index_a
     assert_eq!(settled(&telemetry).await.sent, 3);
     let key = FingerprintKey::new(&[7; 32]);
     let told: Vec<_> = own.signals().iter().map(|signal| signal.server).collect();
-    let expected: Vec<_> = inside.iter().map(|server| key.server(&server.to_string())).collect();
+    let expected: Vec<_> = inside
+        .iter()
+        .map(|server| key.server(&server.to_string()))
+        .collect();
     assert_eq!(told, expected);
     for asked in own.asked() {
         assert_eq!(asked.authorization, format!("Bearer {KEY}"), "{asked:?}");
-        assert!(!asked.body.contains("secret-project") && !asked.body.contains("corp"), "{asked:?}");
+        assert!(
+            !asked.body.contains("secret-project") && !asked.body.contains("corp"),
+            "{asked:?}"
+        );
     }
 }
 
@@ -328,7 +334,11 @@ async fn an_install_proves_itself_with_a_token_where_it_has_no_key() {
         };
         assert_eq!(asked.authorization, expected, "{asked:?}");
     }
-    assert_eq!(index.bodies("/api/v1/drift/register").len(), 1, "the token is kept");
+    assert_eq!(
+        index.bodies("/api/v1/drift/register").len(),
+        1,
+        "the token is kept"
+    );
 }
 
 #[tokio::test]
@@ -430,11 +440,14 @@ async fn a_person_hears_what_others_see_in_one_line_each() {
     until("two lines", || machine.advice().len() == 2).await;
     assert_snapshot!(machine.advice().join("\n"), @r#"
     mcpindex: others see another contract than you of b, c, t0 and 252 more on npm:docs: nobody else is known to be served this one
-    mcpindex: a and b on npm:docs changed before, as seen by 25 installs, safety relevant: it is pinned as it is now
+    mcpindex: a and b on npm:docs changed before, as seen by 25 installs, safety relevant; what is there now is pinned
     "#);
     let asked = index.asked();
     for asked in &asked {
-        assert!(!asked.body.contains("docs") && !asked.body.contains("Searches"), "{asked:?}");
+        assert!(
+            !asked.body.contains("docs") && !asked.body.contains("Searches"),
+            "{asked:?}"
+        );
     }
     assert_eq!(
         index.questions(),

@@ -103,7 +103,9 @@ pub(super) fn read(body: &str) -> Vec<Signal> {
 async fn answer(request: Request<Body>, asked: &Mutex<Vec<Asked>>, answers: &Answers) -> Response {
     let what = format!("{} {}", request.method(), request.uri());
     let authorization = request.headers().get("authorization");
-    let authorization = authorization.map_or("", |value| value.to_str().unwrap()).to_owned();
+    let authorization = authorization
+        .map_or("", |value| value.to_str().unwrap())
+        .to_owned();
     let body = to_bytes(request.into_body(), 1 << 20).await.unwrap();
     let request = Asked {
         what,
@@ -128,7 +130,10 @@ fn usual(asked: &Asked) -> Said {
         "POST /api/v1/drift/register" => {
             let install: serde_json::Value = serde_json::from_str(&asked.body).unwrap();
             let install = &install["install_id"];
-            found(&format!(r#"{{"install_id":{install},"install_token":"{}"}}"#, "ab".repeat(32)))
+            found(&format!(
+                r#"{{"install_id":{install},"install_token":"{}"}}"#,
+                "ab".repeat(32)
+            ))
         }
         "POST /api/v1/drift/any" => found(r#"{"results":{}}"#),
         _ => (404, r#"{"error":"not_found"}"#.to_owned()),
