@@ -16,6 +16,8 @@ use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetReques
 use tower_http::timeout::TimeoutLayer;
 use tower_http::trace::TraceLayer;
 
+use crate::access::gate::gate;
+use crate::access::redaction::{no_key_in_address, shown_path};
 use crate::app::App;
 use crate::headers::REQUEST_ID;
 use crate::{api, assets, headers, pages, problem};
@@ -75,6 +77,8 @@ pub fn router(app: App) -> Router {
 /// What lies around every handler. Innermost first: each layer lies around those above it.
 fn within_layers(table: Router, app: App, answer_time: Duration) -> Router {
     table
+        .layer(from_fn_with_state(app.clone(), gate))
+        .layer(from_fn(no_key_in_address))
         .layer(TimeoutLayer::with_status_code(
             StatusCode::SERVICE_UNAVAILABLE,
             answer_time,
@@ -93,7 +97,7 @@ fn within_layers(table: Router, app: App, answer_time: Duration) -> Router {
 /// What the log says beside everything that happens during one request. The query is left out: it is the reader's.
 fn request_span(request: &Request) -> tracing::Span {
     let id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
-    tracing::info_span!("request", method = %request.method(), path = request.uri().path(), id)
+    tracing::info_span!("request", method = %request.method(), path = shown_path(request.uri().path()), id)
 }
 
 #[cfg(test)]
