@@ -1,11 +1,13 @@
 //! Who may read this index: everybody, or its members; and who is asking.
 //!
-//! Below it `gate` lets each request pass or not; `key` is the text of an API key, `keys` looks one up, `redaction` keeps them
+//! Below it `gate` lets each request pass or not; `key` is the text of an API key, `keys` looks one up, `issue` gives one
+//! out, `redaction` keeps them
 //! out of addresses and logs; `limits` counts what one address or one key does, `sender` says whose address it is.
 //!
 //! Invariant: a members-only index tells an anonymous visitor nothing, not even whether a server is in it.
 
 pub(crate) mod gate;
+pub(crate) mod issue;
 pub mod key;
 pub(crate) mod keys;
 pub(crate) mod limits;
@@ -34,6 +36,16 @@ pub enum Read {
     Public,
     /// Whoever signed in, or has a key.
     Members,
+}
+
+impl Read {
+    /// `public` or `members`, as the settings write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Read::Public => "public",
+            Read::Members => "members",
+        }
+    }
 }
 
 /// What the settings say of access.

@@ -169,6 +169,11 @@ impl Problem {
         Problem::new(StatusCode::FORBIDDEN, "forbidden", "Not allowed", detail)
     }
 
+    /// What is asked for does not go with how things stand.
+    pub(crate) fn conflict(detail: String) -> Problem {
+        Problem::new(StatusCode::CONFLICT, "conflict", "Not as things stand", detail)
+    }
+
     /// Too much came from one address.
     pub(crate) fn limited(detail: &str) -> Problem {
         Problem::new(

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::limit::RequestBodyLimitLayer;
@@ -54,6 +54,11 @@ pub fn router(app: App) -> Router {
         .route("/api/v1/drifts/{id}", get(api::drifts::drift))
         .route("/api/v1/definitions/{digest}", get(api::definitions::definition))
         .route("/api/v1/vocabulary", get(api::vocabulary::vocabulary))
+        .route("/api/v1/whoami", get(api::keys::whoami))
+        .route("/api/v1/keys", get(api::keys::list).post(api::keys::create))
+        .route("/api/v1/keys/report-leak", post(api::keys::report_leak))
+        .route("/api/v1/keys/{id}", delete(api::keys::revoke))
+        .route("/api/v1/keys/{id}/rotate", post(api::keys::rotate))
         .route("/healthz", get(api::health::healthz))
         .route("/readyz", get(api::health::readyz))
         .route("/.well-known/mcp-index.json", get(api::signals::index))
