@@ -81,7 +81,7 @@ pub fn router(app: App) -> Router {
 
 /// What lies around every handler. Innermost first: each layer lies around those above it.
 fn within_layers(table: Router, app: App, answer_time: Duration) -> Router {
-    table
+    let table = table
         .layer(from_fn_with_state(app.clone(), gate))
         .layer(from_fn(no_key_in_address))
         .layer(TimeoutLayer::with_status_code(
@@ -96,7 +96,11 @@ fn within_layers(table: Router, app: App, answer_time: Duration) -> Router {
         .layer(TraceLayer::new_for_http().make_span_with(request_span))
         .layer(PropagateRequestIdLayer::new(REQUEST_ID))
         .layer(SetRequestIdLayer::new(REQUEST_ID, MakeRequestUuid))
-        .layer(from_fn(headers::plain_request_id))
+        .layer(from_fn(headers::plain_request_id));
+    // Outside of the table, since the table itself says which methods a route has, whatever its layers answer.
+    Router::new()
+        .fallback_service(table)
+        .layer(from_fn(headers::methods_only_where_asked))
 }
 
 /// What the log says beside everything that happens during one request. The query is left out: it is the reader's.

@@ -40,6 +40,22 @@ impl Door {
     fn of(route: Option<&str>) -> Door {
         match route {
             Some("/healthz" | "/readyz" | "/assets/{file}" | "/api/v1/keys/report-leak") => Door::Open,
+            // Where people sign in and programs come for a key; who they are is found out there.
+            Some(
+                "/login"
+                | "/auth/{provider}"
+                | "/auth/{provider}/callback"
+                | "/logout"
+                | "/cli/login"
+                | "/cli/published"
+                | "/device"
+                | "/device/decision"
+                | "/setup"
+                | "/api/auth/login/start"
+                | "/api/v1/cli/token"
+                | "/api/v1/device/code"
+                | "/api/v1/device/token",
+            ) => Door::Open,
             Some("/.well-known/mcp-index.json") => Door::Told,
             Some(
                 "/api/v1/whoami"
