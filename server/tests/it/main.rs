@@ -6,6 +6,7 @@
 mod api;
 mod client;
 mod commands;
+mod openapi;
 mod pages;
 mod programs;
 mod seed;
