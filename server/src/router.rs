@@ -20,7 +20,7 @@ use crate::access::gate::gate;
 use crate::access::redaction::{no_key_in_address, shown_path};
 use crate::app::App;
 use crate::headers::REQUEST_ID;
-use crate::{api, assets, headers, pages, problem};
+use crate::{api, assets, headers, openapi, pages, problem};
 
 /// The longest that making one answer may take.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
@@ -59,6 +59,7 @@ pub fn router(app: App) -> Router {
         .route("/api/v1/keys/report-leak", post(api::keys::report_leak))
         .route("/api/v1/keys/{id}", delete(api::keys::revoke))
         .route("/api/v1/keys/{id}/rotate", post(api::keys::rotate))
+        .route("/api/openapi.json", get(openapi::openapi))
         .route("/healthz", get(api::health::healthz))
         .route("/readyz", get(api::health::readyz))
         .route("/.well-known/mcp-index.json", get(api::signals::index))

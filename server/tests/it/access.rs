@@ -46,7 +46,6 @@ impl Clock for Hand {
 /// One replica of an index.
 pub(crate) struct Index {
     router: Router,
-    pub(crate) store: Store,
     pub(crate) clock: Arc<Hand>,
     ingesting: Running,
 }
@@ -86,7 +85,6 @@ impl Index {
         };
         Index {
             router: router(app),
-            store: store.clone(),
             clock,
             ingesting,
         }

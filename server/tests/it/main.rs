@@ -8,6 +8,7 @@ mod access_keys;
 mod api;
 mod client;
 mod commands;
+mod openapi;
 mod pages;
 #[path = "../../../sdk/tests/peers/place.rs"]
 mod peers;
