@@ -317,28 +317,36 @@ async fn what_the_public_does_not_know_is_named_to_the_organisations_own_index_a
     }
 }
 
-#[tokio::test]
-async fn an_install_proves_itself_with_a_token_where_it_has_no_key() {
+/// Which headers signals and other questions come with, over two starts of a machine.
+async fn proves(key: Option<&str>, of_signals: [&str; 2], of_others: [&str; 2]) {
     let index = Index::willing().await;
     let machine = Machine::new();
     for name in ["a", "b"] {
-        let telemetry = machine.telemetry(&index, Mode::Detection, None);
+        let telemetry = machine.telemetry(&index, Mode::Detection, key);
         show(&telemetry, &server("npm:docs"), [pinned(name)]);
         assert_eq!(settled(&telemetry).await.sent, 1);
     }
-    let token = format!("Bearer {}", "ab".repeat(32));
     for asked in index.asked() {
         let expected = match asked.what.as_str() {
-            "POST /api/v1/drift" => token.as_str(),
-            _ => "",
+            "POST /api/v1/drift" => of_signals,
+            _ => of_others,
         };
-        assert_eq!(asked.authorization, expected, "{asked:?}");
+        let found = [asked.authorization.as_str(), asked.token.as_str()];
+        assert_eq!(found, expected, "{asked:?}");
     }
     assert_eq!(
         index.bodies("/api/v1/drift/register").len(),
         1,
         "the token is kept"
     );
+}
+
+#[tokio::test]
+async fn an_install_proves_itself_with_a_token_beside_its_key_or_in_its_place() {
+    let token = "ab".repeat(32);
+    proves(None, [&format!("Bearer {token}"), ""], ["", ""]).await;
+    let key = format!("Bearer {KEY}");
+    proves(Some(KEY), [&key, &token], [&key, ""]).await;
 }
 
 #[tokio::test]
