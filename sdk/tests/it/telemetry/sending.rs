@@ -161,6 +161,28 @@ async fn pins_and_drifts_are_told_in_version_2_where_the_index_names_it() {
 }
 
 #[tokio::test]
+async fn the_mode_says_what_is_asked_and_what_is_sent() {
+    let known = "GET /.well-known/mcp-index.json";
+    let asks = ["POST /api/v1/check", "POST /api/v1/drift/any"];
+    let sends = ["POST /api/v1/drift/register", "POST /api/v1/drift"];
+    for mode in Mode::ALL {
+        let index = Index::willing().await;
+        let telemetry = Machine::new().telemetry(&index, mode, None);
+        show(&telemetry, &server("npm:docs"), [pinned("a")]);
+        let expected: Vec<&str> = match mode {
+            Mode::Off => Vec::new(),
+            Mode::Lookup => [&[known], &asks[..]].concat(),
+            Mode::Detection | Mode::Contribute => [&[known], &asks[..], &sends[..]].concat(),
+        };
+        if let Some(last) = expected.last() {
+            index.until_asked(last, 1).await;
+        }
+        telemetry.finish().await;
+        assert_eq!(index.questions(), expected, "{mode:?}");
+    }
+}
+
+#[tokio::test]
 async fn another_index_gets_version_1_and_no_drift_that_it_has_no_words_for() {
     let index = Index::start(|asked, _| {
         (asked.what == "GET /.well-known/mcp-index.json").then(|| (200, r#"{"name":"mcpindex"}"#.to_owned()))
