@@ -267,7 +267,7 @@ impl Scanner<'_, '_> {
     /// All strings at once, one line each: the texts are short and the automaton is warm.
     fn scan_plain(&mut self) {
         let sources = &self.strings.sources;
-        let mut folded = Folded::default();
+        let mut folded = Folded::with_room(sources.len(), self.strings.bytes);
         for source in sources {
             folded.add(&source.text, source.is_name);
         }

@@ -28,7 +28,7 @@ pub(super) struct Strings<'v> {
     /// Whether some were left out.
     pub(super) incomplete: bool,
     nodes: Vec<Node<'v>>,
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -162,6 +162,9 @@ impl<'v> Strings<'v> {
     }
 
     fn add(&mut self, text: Cow<'v, str>, is_name: bool, asks: bool, fills: bool, node: usize) {
+        if is_of_the_protocol(&text) {
+            return;
+        }
         let room = MAX_SCANNED_BYTES - self.bytes;
         let read = text.floor_char_boundary(room);
         self.incomplete |= read < text.len();
@@ -183,6 +186,42 @@ impl<'v> Strings<'v> {
             });
         }
     }
+}
+
+/// Whether this is a word that every tool is made of. None of them says anything to the rules, wherever it stands, and more
+/// than half of the strings of most definitions are such.
+fn is_of_the_protocol(text: &str) -> bool {
+    matches!(
+        text,
+        "name"
+            | "title"
+            | "description"
+            | "inputSchema"
+            | "outputSchema"
+            | "annotations"
+            | "type"
+            | "properties"
+            | "required"
+            | "items"
+            | "enum"
+            | "default"
+            | "format"
+            | "minimum"
+            | "maximum"
+            | "minLength"
+            | "maxLength"
+            | "additionalProperties"
+            | "anyOf"
+            | "$ref"
+            | "$schema"
+            | "object"
+            | "string"
+            | "integer"
+            | "number"
+            | "boolean"
+            | "array"
+            | "null"
+    )
 }
 
 /// Whether a schema lets text of the caller's own through: numbers, truth values and listed choices carry nothing away.
