@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::digest::Digest;
+use mcpindex_contract::markers::Scan;
 use mcpindex_contract::posture::Posture;
 use mcpindex_contract::surface::{Member, MemberKind};
 
@@ -98,6 +99,8 @@ pub(super) struct Judge {
 struct Declared {
     name: String,
     definition: Definition,
+    /// Its markers, when it is likely to be trusted at first sight.
+    scan: Option<Scan>,
 }
 
 /// What is to be written about one tool.
@@ -154,7 +157,8 @@ impl Judge {
         events: &mut Vec<Event>,
     ) -> Judgement {
         let items: Vec<&str> = pages.items().collect();
-        let elements = parallel::map(&items, |item| declared(item));
+        let is_first_sight = self.pins.record().is_ok_and(|record| record.is_empty());
+        let elements = parallel::map(&items, |item| declared(item, is_first_sight));
         for (item, element) in pages.items().zip(&elements) {
             if element.is_none() && told.first("no-tool", "", &Digest::of_raw(item).to_string()) {
                 events.push(Event::Dropped {
@@ -295,15 +299,17 @@ fn against(
     let is_one_tool = same_name.iter().all(|other| {
         other.definition.digest() == digest && other.definition.meta().map(|meta| meta.digest) == meta
     });
-    let known = record.tools.get(name);
-    let written = digest.to_string();
     if !is_one_tool {
         return Some(Against::Duplicate);
     }
-    if known.is_some_and(|tool| tool.refused.contains_key(&written)) {
+    let known = record.tools.get(name).map(|tool| (tool, digest.to_string()));
+    if let Some((tool, written)) = &known
+        && tool.refused.contains_key(written)
+    {
         return Some(Against::Refused);
     }
-    let Some(baseline) = known.and_then(|tool| tool.baseline.as_ref()) else {
+    let baseline = known.and_then(|(tool, written)| Some((tool.baseline.as_ref()?, written)));
+    let Some((baseline, written)) = baseline else {
         return Some(match is_first_sight || options.new_tools == NewTools::Tofu {
             true => Against::FirstSight,
             false => Against::NewTool,
@@ -323,7 +329,7 @@ fn compare_all(
     compared: &mut HashMap<String, Compared>,
     options: &GateOptions,
 ) {
-    let mut due: Vec<(&str, &Definition, Against)> = Vec::new();
+    let mut due: Vec<(&str, &Declared, Against)> = Vec::new();
     for (name, same_name) in names {
         let against = against(name, same_name, record, is_first_sight, options);
         let (Some(against), Some(declared)) = (against, same_name.first()) else {
@@ -333,14 +339,18 @@ fn compare_all(
             .get(*name)
             .is_some_and(|last| last.is_of(&against, &declared.definition));
         if !is_made {
-            due.push((name, &declared.definition, against));
+            due.push((name, declared, against));
         }
     }
-    let made = parallel::map(&due, |(name, definition, against)| Compared {
-        against: against.clone(),
-        digest: definition.digest(),
-        meta: definition.meta().map(|meta| meta.digest),
-        outcome: compare(name, record.baseline(name).as_ref(), definition, against, options),
+    let made = parallel::map(&due, |(name, declared, against)| {
+        let Declared { definition, scan, .. } = declared;
+        let before = record.baseline(name);
+        Compared {
+            against: against.clone(),
+            digest: definition.digest(),
+            meta: definition.meta().map(|meta| meta.digest),
+            outcome: compare(name, before.as_ref(), definition, scan.as_ref(), against, options),
+        }
     });
     for ((name, ..), comparison) in due.into_iter().zip(made) {
         compared.insert(name.to_owned(), comparison);
@@ -376,6 +386,7 @@ fn rule<'d>(
             name,
             record.baseline(name).as_ref(),
             definition,
+            declared.scan.as_ref(),
             &against,
             options,
         ),
@@ -434,8 +445,15 @@ fn rule<'d>(
 }
 
 /// An element of a list as a tool; `None` for one that is no object or has no name.
-fn declared(item: &str) -> Option<Declared> {
-    let Member { name, definition, .. } = Member::read(MemberKind::Tool, item);
+fn declared(item: &str, is_first_sight: bool) -> Option<Declared> {
+    let (member, scan) = match is_first_sight {
+        true => {
+            let (member, scan) = Member::read_and_scan(MemberKind::Tool, item);
+            (member, Some(scan))
+        }
+        false => (Member::read(MemberKind::Tool, item), None),
+    };
+    let Member { name, definition, .. } = member;
     let name = match name.is_empty() {
         false => name,
         // Too deep to be read whole, or truly without a name.
@@ -444,7 +462,11 @@ fn declared(item: &str) -> Option<Declared> {
             string(name?)?.into_owned()
         }
     };
-    Some(Declared { name, definition })
+    Some(Declared {
+        name,
+        definition,
+        scan,
+    })
 }
 
 /// The tools by name, in the order of their names.
@@ -465,7 +487,7 @@ fn fate(
     if posture == Posture::Monitor {
         return Fate::Shown;
     }
-    let Some(Declared { name, definition }) = element else {
+    let Some(Declared { name, definition, .. }) = element else {
         return Fate::Cut;
     };
     match standings.get(name) {
@@ -484,7 +506,7 @@ fn view(elements: &[Option<Declared>], fates: &[Fate], pages: &Pages) -> View {
             continue;
         }
         view.push(match element {
-            Some(Declared { name, definition }) => {
+            Some(Declared { name, definition, .. }) => {
                 let meta = definition.meta().filter(|_| *fate == Fate::Shown);
                 (name.clone(), definition.digest(), meta.map(|meta| meta.digest))
             }
