@@ -27,6 +27,7 @@ mod parallel;
 pub mod refusal;
 mod results;
 mod server;
+mod short_text;
 mod speech;
 mod told;
 

@@ -5,7 +5,7 @@
 //! regular file of this user's, reached without following a link.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -13,9 +13,6 @@ use rustix::fs::OFlags;
 
 /// The variable that names the state directory.
 const VARIABLE: &str = "MCPINDEX_STATE_DIR";
-
-/// How much of a file is written at once.
-const PIECE_BYTES: usize = 64 << 10;
 
 /// The state directory: `MCPINDEX_STATE_DIR`, else `~/.mcpindex`. The published client keeps its own files in the same
 /// directory (`pins/`, `pending.json`, `consent.json`): they are read and never written.
@@ -79,7 +76,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// The same with what `write` writes piece by piece, so that nobody needs all of a long content at once.
 pub(crate) fn write_atomically_with(
     path: &Path,
-    write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
     let directory = path
         .parent()
@@ -88,10 +85,7 @@ pub(crate) fn write_atomically_with(
     make_directory(directory)?;
     // A new name is made with mode 0600, and removed again unless it takes its place.
     let mut fresh = tempfile::Builder::new().prefix(".new-").tempfile_in(directory)?;
-    let mut file = BufWriter::with_capacity(PIECE_BYTES, fresh.as_file_mut());
-    write(&mut file)?;
-    file.flush()?;
-    drop(file);
+    write(fresh.as_file_mut())?;
     fresh.as_file().sync_all()?;
     fresh.persist(path).map_err(|error| error.error)?;
     sync_directory(directory)

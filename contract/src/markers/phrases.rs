@@ -193,12 +193,12 @@ impl Iterator for Hits<'_> {
                 while node != NO_NODE {
                     let this = &self.phrases.nodes[node as usize];
                     let label = self.phrases.label(this);
-                    if !label.is_empty() {
-                        if !bytes[end..].starts_with(label) {
-                            break;
-                        }
-                        end += label.len();
+                    // Most differ in the first byte.
+                    let alike = bytes[end..].iter().zip(label);
+                    if alike.take_while(|(one, other)| one == other).count() < label.len() {
+                        break;
                     }
+                    end += label.len();
                     if this.phrase != NO_PHRASE {
                         self.waiting.push(Reverse((end, start, this.phrase as usize)));
                     }

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use foldhash::quality::RandomState;
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::digest::Digest;
 use mcpindex_contract::markers::Scan;
@@ -27,12 +28,15 @@ use crate::wire::message::{members, string};
 #[derive(Debug)]
 pub(super) struct Judgement {
     /// By name; `Err` when there were no pins to judge by: nothing proceeds, for this reason.
-    standings: Result<HashMap<String, Standing>, PinsError>,
+    standings: Result<Standings, PinsError>,
     /// Of every element, in order, pages one after the other.
     pub(super) fates: Vec<Fate>,
     /// What the client sees of it.
     pub(super) view: View,
 }
+
+/// By name; asked for at each call, by a hash whose seed no server knows.
+type Standings = HashMap<String, Standing, RandomState>;
 
 /// Whether a tool can be called.
 #[derive(Debug, Clone, PartialEq)]
@@ -114,7 +118,7 @@ enum Step {
 #[derive(Default)]
 struct Pass<'d> {
     is_first_sight: bool,
-    standings: HashMap<String, Standing>,
+    standings: Standings,
     steps: Vec<(&'d Declared, Step)>,
     without_meta: BTreeSet<String>,
     events: Vec<(&'static str, String, Event)>,
@@ -480,7 +484,7 @@ fn by_name(elements: &[Option<Declared>]) -> BTreeMap<&str, Vec<&Declared>> {
 
 fn fate(
     element: Option<&Declared>,
-    standings: &HashMap<String, Standing>,
+    standings: &Standings,
     without_meta: &BTreeSet<String>,
     posture: Posture,
 ) -> Fate {

@@ -6,7 +6,7 @@
 //! Invariant: see [`super`].
 
 use std::fs::{self, File, Metadata};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +24,9 @@ use crate::state::{
 
 /// The largest record that is read or written.
 pub(super) const MAX_BYTES: u64 = 256 * 1024 * 1024;
+
+/// How much of a record is written at once.
+const PIECE_BYTES: usize = 64 << 10;
 
 /// How long another process may take for an update.
 const LOCK_LIMIT: Duration = Duration::from_secs(5);
@@ -156,8 +159,13 @@ impl RecordFile {
         }
         self.index.prepare().map_err(|error| self.index_error(error))?;
         let written = write_atomically_with(&self.path, |file| {
-            let left = MAX_BYTES;
-            Document::write(&self.key, &changed, Bounded { file, left })
+            let bounded = Bounded {
+                file,
+                left: MAX_BYTES,
+            };
+            let mut pieces = BufWriter::with_capacity(PIECE_BYTES, bounded);
+            Document::write(&self.key, &changed, &mut pieces)?;
+            pieces.flush()
         });
         written.map_err(|error| self.not_saved(&not_written(&error)))?;
         let record = Arc::new(changed);
@@ -363,8 +371,8 @@ impl<W: Write> Write for Bounded<W> {
                 "a record of more than {MAX_BYTES} bytes would not be read again"
             )));
         };
-        self.left = left;
         self.file.write_all(bytes)?;
+        self.left = left;
         Ok(bytes.len())
     }
 
