@@ -73,7 +73,7 @@ pub enum LoginError {
         /// The path that was asked.
         what: &'static str,
         /// The status, or what is wrong with the body.
-        how: String,
+        how: Box<str>,
     },
     /// A key that can't be one.
     #[error("{base} gave a key that is none: {why}")]
@@ -206,7 +206,7 @@ fn granted(base: &Base, what: &'static str, answer: &Answer) -> Result<Granted, 
     let given: Given = answer.json().ok_or_else(|| LoginError::NoIndex {
         base: base.clone(),
         what,
-        how: "something that holds no key".to_owned(),
+        how: "something that holds no key".into(),
     })?;
     let key = read_key(&given.key).map_err(|why| LoginError::Key {
         base: base.clone(),
@@ -236,7 +236,7 @@ fn unexpected(base: &Base, what: &'static str, answer: &Answer) -> LoginError {
         status => LoginError::NoIndex {
             base,
             what,
-            how: status.to_string(),
+            how: status.to_string().into(),
         },
     }
 }

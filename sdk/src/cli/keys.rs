@@ -6,6 +6,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use mcpindex::index::{Base, Credentials, Granted, IndexClient, read_key};
 use mcpindex::state::StateDirectory;
+use mcpindex::visible::visible;
 use reqwest::StatusCode;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
@@ -21,11 +22,14 @@ use super::pins::{Mistake, print_document, state};
 #[command(after_help = "\
 Examples:
   mcpindex keys list
-  mcpindex keys create --name ci --scope read --days 90 > key   the key is all that is on stdout
-  mcpindex keys rotate                  replaces the key of this machine; the old one ends in 24 hours
+  mcpindex keys create --name ci --scope read --days 90 > key
+  mcpindex keys rotate                        the key of this machine
   mcpindex keys revoke key_0123456789abcdef
 
-Exit codes: 0 done, 11 nobody is signed in or it is not allowed, 12 no such key, 5 the index could not be asked.")]
+A key that is made is all that is written to stdout.
+
+Exit codes: 0 done, 11 nobody is signed in or it is not allowed,
+12 no such key, 13 try later, 5 the index could not be asked.")]
 pub(super) struct KeysArguments {
     #[command(subcommand)]
     command: Command,
@@ -220,21 +224,27 @@ fn list(arguments: &ListArguments, output: &mut Output) -> Result<(), Mistake> {
         return Ok(());
     }
     output.line(Style::Strong, &format!("keys at {}", desk.base));
-    let width = |text: fn(&Listed) -> &str| keys.iter().map(|key| text(key).chars().count()).max();
-    let ids = width(|key| &key.id).unwrap_or(0).min(40);
-    let names = width(|key| &key.name).unwrap_or(0).min(40);
-    for key in &keys {
+    let ids: Vec<String> = keys.iter().map(|key| visible(&key.id)).collect();
+    let names: Vec<String> = keys.iter().map(|key| visible(&key.name)).collect();
+    let (id_width, name_width) = (width(&ids), width(&names));
+    for ((key, id), name) in keys.iter().zip(&ids).zip(&names) {
         let style = match key.revoked_at {
             Some(_) => Style::Faint,
             None => Style::Plain,
         };
-        let text = format!("  {:ids$}  {:names$}  {}", key.id, key.name, key.words());
+        let text = format!("  {id:id_width$}  {name:name_width$}  {}", key.words());
         output.line(style, &text);
     }
     if keys.is_empty() {
         output.line(Style::Faint, "  none");
     }
     Ok(())
+}
+
+/// Of a column, which a single long text must not stretch.
+fn width(texts: &[String]) -> usize {
+    let widths = texts.iter().map(|text| text.chars().count());
+    widths.max().unwrap_or(0).min(40)
 }
 
 impl Listed {

@@ -39,14 +39,17 @@ const MAX_NAME: usize = 64;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  mcpindex login https://index.example              through a browser on this machine
-  mcpindex login https://index.example --device     through a browser on any machine: for ssh and containers
+  mcpindex login https://index.example            with a browser here
+  mcpindex login https://index.example --device   with a browser anywhere
   mcpindex login https://index.example --with-token < key
-  mcpindex login --provider github                  again at the default index, without asking which provider
+  mcpindex login --provider github                again, at the default index
 
-The key is kept in credentials.json in the state directory (MCPINDEX_STATE_DIR, else ~/.mcpindex). A program that
-can't sign in uses MCPINDEX_WEB_BASE and MCPINDEX_API_KEY instead.
-Exit codes: 0 signed in, 11 refused, or nobody came, 5 the index could not be asked, 13 try later, 130 stopped.")]
+The key is kept in credentials.json in the state directory
+(MCPINDEX_STATE_DIR, else ~/.mcpindex). A program that can't sign in uses
+MCPINDEX_WEB_BASE and MCPINDEX_API_KEY instead.
+
+Exit codes: 0 signed in, 11 refused or nobody came, 13 try later,
+5 the index could not be asked, 130 stopped.")]
 pub(super) struct LoginArguments {
     /// The index; without it, MCPINDEX_WEB_BASE, else the default one of a sign-in
     #[arg(value_name = "BASE")]
@@ -217,16 +220,13 @@ async fn by_browser(
         true => Browser::left_to_the_person(),
         false => Browser::open(url.as_str()),
     };
-    output.error(
-        match browser.is_missing() {
-            None if arguments.no_browser => "open this address in a browser on this machine:".to_owned(),
-            None => "a browser opens this address:".to_owned(),
-            Some(why) => {
-                format!("no browser is opened, since {why}; this address has to be opened on this machine:")
-            }
-        }
-        .as_str(),
-    );
+    if let Some(why) = browser.is_missing() {
+        output.error(&format!("no browser is opened: {why}"));
+    }
+    output.error(match browser.is_under_way() {
+        true => "a browser opens this address:",
+        false => "open this address in a browser on this machine:",
+    });
     output.error(&format!("  {url}"));
     output.error(&format!(
         "its page has to show this code: {}",
@@ -283,7 +283,8 @@ async fn by_device(
         "waiting for it, {} at most; Ctrl-C ends it",
         in_minutes(device.good_for())
     ));
-    Ok(or_stopped(signals, device.wait(client)).await??)
+    let granted = device.wait(client, signals.recv()).await?;
+    granted.ok_or_else(stopped)
 }
 
 /// What comes first: the end of it, or a signal.
@@ -320,7 +321,7 @@ fn machine_name() -> String {
         .nodename()
         .to_string_lossy()
         .chars()
-        .filter(|character| character.is_ascii_graphic())
+        .filter(char::is_ascii_graphic)
         .take(MAX_NAME)
         .collect();
     match name.is_empty() {

@@ -24,7 +24,8 @@ Examples:
   mcpindex logout https://index.example   from this one
   mcpindex logout --keep-key              forgets the key here; it stays good elsewhere
 
-Exit codes: 0 signed out, 5 signed out here but the index could not be asked to revoke the key.")]
+Exit codes: 0 signed out, 5 signed out here, but the index could not be asked
+to revoke the key.")]
 pub(super) struct LogoutArguments {
     /// The index; without it, MCPINDEX_WEB_BASE, else the default one of a sign-in
     #[arg(value_name = "BASE")]

@@ -17,9 +17,12 @@ use super::pins::{Mistake, print_document, state};
 Examples:
   mcpindex whoami                         at the default index
   mcpindex whoami https://index.example   at this one
-  MCPINDEX_API_KEY=mcpk_… MCPINDEX_WEB_BASE=https://index.example mcpindex whoami --json
+  mcpindex whoami --json                  as a document, for programs
 
-Exit codes: 0 signed in, 11 nobody is or the key is no longer good, 5 the index could not be asked, 13 try later.")]
+MCPINDEX_API_KEY is asked about where it is set, else the key that is kept.
+
+Exit codes: 0 signed in, 11 nobody is or the key is no longer good,
+13 try later, 5 the index could not be asked.")]
 pub(super) struct WhoamiArguments {
     /// The index; without it, MCPINDEX_WEB_BASE, else the default one of a sign-in
     #[arg(value_name = "BASE")]
@@ -75,7 +78,7 @@ fn whoami(arguments: &WhoamiArguments, output: &mut Output) -> Result<(), Mistak
     output.line(
         Style::Plain,
         &format!(
-            "key {} ({}), {}: {} {}{given}",
+            "key {} ({}, {}): {}, {}{given}",
             me.key.name,
             me.key.id,
             me.key.shown,

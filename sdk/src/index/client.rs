@@ -47,10 +47,11 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// The detail, or the title where there is none.
+    /// The detail, or the title where there is none, on one line that can be gone on with.
     pub fn words(&self) -> String {
         let words = self.detail.as_ref().filter(|detail| !detail.is_empty());
-        visible_within(words.unwrap_or(&self.title), MAX_WORDS)
+        let words = words.unwrap_or(&self.title).trim_end_matches('.');
+        visible_within(words, MAX_WORDS)
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! Invariant: the index is asked no oftener than it wants, and no longer than the code is good.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use reqwest::StatusCode;
@@ -57,7 +58,7 @@ impl Device {
         Device::read(&answer).ok_or_else(|| LoginError::NoIndex {
             base: client.base().clone(),
             what: START,
-            how: "something that holds no code".to_owned(),
+            how: "something that holds no code".into(),
         })
     }
 
@@ -86,8 +87,13 @@ impl Device {
         self.good_for
     }
 
-    /// Asks until a person allowed or refused it, or the code is good no more. An index that does not answer is asked again.
-    pub async fn wait(&self, client: &IndexClient) -> Result<Granted, LoginError> {
+    /// Asks until a person allowed or refused it, or the code is good no more; `None` when `stop` came before. An index that does
+    /// not answer is asked again. A question under way is not given up: a key that is in the answer would be lost.
+    pub async fn wait(
+        &self,
+        client: &IndexClient,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Option<Granted>, LoginError> {
         #[derive(Serialize)]
         struct Question<'q> {
             device_code: &'q str,
@@ -95,6 +101,7 @@ impl Device {
         let question = Question {
             device_code: self.device_code.expose_secret(),
         };
+        let mut stop = pin!(stop);
         let end = Instant::now() + self.good_for;
         let mut interval = self.interval;
         let mut unheard: Option<IndexError> = None;
@@ -104,7 +111,10 @@ impl Device {
                 // That it was not reached at last is why nobody knows.
                 return Err(unheard.map_or(LoginError::Expired, LoginError::Index));
             }
-            tokio::time::sleep_until(next).await;
+            tokio::select! {
+                () = tokio::time::sleep_until(next) => {}
+                () = &mut stop => return Ok(None),
+            }
             let step = match client.post(POLL, &question, ANSWER_BYTES).await {
                 Ok(answer) => {
                     unheard = None;
@@ -116,7 +126,7 @@ impl Device {
                 }
             };
             interval = match step {
-                Step::Granted(granted) => return Ok(granted),
+                Step::Granted(granted) => return Ok(Some(granted)),
                 Step::Pending => interval,
                 Step::Slower => (interval + SLOWER).min(MAX_INTERVAL),
                 Step::Unheard => (interval * 2).min(MAX_INTERVAL),

@@ -35,6 +35,8 @@ impl Desk {
         let desk = Desk::new();
         let said = desk.login(&[]);
         assert!(said.contains("exit 0"), "{said}");
+        // It has this machine's name, which is another one elsewhere.
+        desk.index.state().keys[0].name = "laptop".to_owned();
         desk
     }
 
@@ -209,7 +211,17 @@ fn browse(address: &str) -> String {
 #[test]
 fn a_browser_signs_in_and_the_key_is_kept() {
     let desk = Desk::new();
-    assert_snapshot!(desk.login(&["--provider", "github"]), @"");
+    assert_snapshot!(desk.login(&["--provider", "github"]), @r"
+    exit 0
+    signed in to BASE/ as ann
+    the key key_0000000000000001 is good until 2027-05-29, and kept in `MACHINE/state/credentials.json`
+    it is this machine's default index
+    --
+    open this address in a browser on this machine:
+      BASE/cli/login?port=NEW&challenge=NEW&state=NEW&name=NAME&provider=github
+    its page has to show this code: CODE-NEW
+    waiting for it, 5 minutes at most; Ctrl-C ends it
+    ");
     let stored = desk.stored();
     assert_eq!(stored["api_key"], key_text(1));
     assert_eq!(stored["default"], desk.base());
@@ -245,7 +257,17 @@ fn a_browser_is_opened_where_there_is_one() {
     let mut login = Login::start(command);
     let address = login.address();
     browse(&address);
-    assert_snapshot!(login.ended(&desk), @"");
+    assert_snapshot!(login.ended(&desk), @r"
+    exit 0
+    signed in to BASE/ as ann
+    the key key_0000000000000001 is good until 2027-05-29, and kept in `MACHINE/state/credentials.json`
+    it is this machine's default index
+    --
+    a browser opens this address:
+      BASE/cli/login?port=NEW&challenge=NEW&state=NEW&name=NAME
+    its page has to show this code: CODE-NEW
+    waiting for it, 5 minutes at most; Ctrl-C ends it
+    ");
     assert_eq!(fs::read_to_string(opened).unwrap().trim(), address);
 }
 
@@ -263,7 +285,28 @@ fn where_no_browser_can_be_opened_the_address_and_the_other_way_are_told() {
         browse(&login.address());
         said += &login.ended(&desk);
     }
-    assert_snapshot!(said, @"");
+    assert_snapshot!(said, @r"
+    exit 0
+    signed in to BASE/ as ann
+    the key key_0000000000000001 is good until 2027-05-29, and kept in `MACHINE/state/credentials.json`
+    it is this machine's default index
+    --
+    no browser is opened, since this machine has no display; this address has to be opened on this machine:
+      BASE/cli/login?port=NEW&challenge=NEW&state=NEW&name=NAME
+    its page has to show this code: CODE-NEW
+    no browser on this machine? `mcpindex login BASE/ --device` uses one on another
+    waiting for it, 5 minutes at most; Ctrl-C ends it
+    exit 0
+    signed in to BASE/ as ann
+    the key key_0000000000000001 is good until 2027-05-29, and kept in `MACHINE/state/credentials.json`
+    it is this machine's default index
+    --
+    no browser is opened, since this is a session over SSH; this address has to be opened on this machine:
+      BASE/cli/login?port=NEW&challenge=NEW&state=NEW&name=NAME
+    its page has to show this code: CODE-NEW
+    no browser on this machine? `mcpindex login BASE/ --device` uses one on another
+    waiting for it, 5 minutes at most; Ctrl-C ends it
+    ");
 }
 
 #[test]
@@ -274,7 +317,7 @@ fn an_opener_that_is_missing_is_told_while_it_waits() {
     let mut login = Login::start(command);
     let address = login.address();
     let told = login.until(|line| line.starts_with("no browser could be opened"));
-    assert_snapshot!(told, @"");
+    assert_snapshot!(told, @r"no browser could be opened (no program that opens one is installed): open the address above yourself");
     browse(&address);
     assert!(login.ended(&desk).starts_with("exit 0\n"));
 }
@@ -287,7 +330,21 @@ fn at_a_terminal_the_person_turns_to_another_machines_browser() {
     let mut person = Terminal::start(command, 200);
     let before = person.read_until(|seen| seen.contains("waiting for it"));
     let after = person.types_last("what\nd\n");
-    assert_snapshot!(without_secrets(&desk.anywhere(&format!("{before}{after}"))), @"");
+    assert_snapshot!(without_secrets(&desk.anywhere(&format!("{before}{after}"))), @r"
+    no browser is opened, since this machine has no display; this address has to be opened on this machine:
+      BASE/cli/login?port=NEW&challenge=NEW&state=NEW&name=NAME
+    its page has to show this code: CODE-NEW
+    no browser on this machine? type d and Enter to use one on another
+    waiting for it, 5 minutes at most; Ctrl-C ends it
+    open this address in a browser on any machine:
+      BASE/device
+    and type this code there, if it is you who signs in: WDJB-MJHT
+    waiting for it, 10 minutes at most; Ctrl-C ends it
+    signed in to BASE/ as ann
+    the key key_0000000000000001 is good until 2027-05-29, and kept in `MACHINE/state/credentials.json`
+    it is this machine's default index
+    exit 0
+    ");
 }
 
 #[test]
@@ -300,7 +357,11 @@ fn a_refused_consent_and_a_spent_code_store_nothing() {
     desk.index.state().consent = Consent::Given;
     desk.index.state().takes_no_code = true;
     said += &last_line(&desk.login(&[]));
-    assert_snapshot!(said, @"");
+    assert_snapshot!(said, @r"
+    exit 11: error: the sign-in was refused: consent was not given in the browser
+    exit 5: error: the answer came from `https://evil.example/`, and the sign-in began at `BASE/`: use the address that the index itself goes by
+    exit 11: error: BASE/ does not take the code of this sign-in (The code is not known, was used or has ended.): sign in again
+    ");
     assert!(!desk.file().exists());
 }
 
@@ -315,11 +376,8 @@ fn a_request_that_is_not_of_this_sign_in_does_not_end_it() {
     let desk = Desk::new();
     let mut login = Login::start(desk.machine.command(&["login", desk.base(), "--no-browser"]));
     let address = login.address();
-    let (_, port) = Url::parse(&address)
-        .unwrap()
-        .query_pairs()
-        .find(|(name, _)| name == "port")
-        .unwrap();
+    let url = Url::parse(&address).unwrap();
+    let port = url.query_pairs().find(|(name, _)| name == "port").unwrap().1;
     let status = browse(&format!("http://127.0.0.1:{port}/callback?code=x&state=y&iss=z"));
     assert_eq!(status, "HTTP/1.1 400 Bad Request");
     assert_eq!(browse(&address), "HTTP/1.1 200 OK");
@@ -351,7 +409,17 @@ fn ctrl_c_ends_it_cleanly() {
 fn a_device_signs_in_once_a_person_allowed_it() {
     let desk = Desk::new();
     desk.index.state().polls.push_back("authorization_pending");
-    assert_snapshot!(desk.run(&["login", desk.base(), "--device"]), @"");
+    assert_snapshot!(desk.run(&["login", desk.base(), "--device"]), @r"
+    exit 0
+    signed in to BASE/ as ann
+    the key key_0000000000000001 is good until 2027-05-29, and kept in `MACHINE/state/credentials.json`
+    it is this machine's default index
+    --
+    open this address in a browser on any machine:
+      BASE/device
+    and type this code there, if it is you who signs in: WDJB-MJHT
+    waiting for it, 10 minutes at most; Ctrl-C ends it
+    ");
     assert_eq!(desk.stored()["api_key"], key_text(1));
 }
 
@@ -367,7 +435,13 @@ fn a_device_that_is_refused_or_not_offered_is_told_so() {
     said += &last_line(&desk.run(&["login", desk.base(), "--device"]));
     desk.index.state().failing = Some(429);
     said += &last_line(&desk.run(&["login", desk.base(), "--device"]));
-    assert_snapshot!(said, @"");
+    assert_snapshot!(said, @r"
+    exit 11: error: the sign-in was refused: the person at the other browser did not allow it
+    exit 11: error: nobody allowed it in time: sign in again
+    exit 11: error: the sign-in was refused: invalid_grant
+    exit 11: error: BASE/ offers no sign-in by device: sign in with a browser, or with `--with-token`
+    exit 13: error: BASE/ asks to wait: try again in 60 s
+    ");
     assert!(!desk.file().exists());
 }
 
@@ -375,7 +449,13 @@ fn a_device_that_is_refused_or_not_offered_is_told_so() {
 fn a_key_from_stdin_is_kept_when_the_index_takes_it() {
     let desk = Desk::new();
     let key = desk.index.state().add_key("ci");
-    assert_snapshot!(desk.login_with_token(&format!("{key}\n")), @"");
+    assert_snapshot!(desk.login_with_token(&format!("{key}\n")), @r"
+    exit 0
+    signed in to BASE/ as ann
+    the key key_0000000000000001 is good without end, and kept in `MACHINE/state/credentials.json`
+    it is this machine's default index
+    --
+    ");
     assert_eq!(desk.stored()["api_key"], key.as_str());
     let mut said = String::new();
     for text in [
@@ -387,7 +467,13 @@ fn a_key_from_stdin_is_kept_when_the_index_takes_it() {
     ] {
         said += &last_line(&desk.login_with_token(text));
     }
-    assert_snapshot!(said, @"");
+    assert_snapshot!(said, @r"
+    exit 2: error: stdin: there is no key: it is empty
+    exit 2: error: stdin: this is no key of an index: keys begin with mcpk_
+    exit 2: error: stdin: the key has 40 characters, and a key has 41: part of it is missing, or something was added
+    exit 2: error: stdin: the key's checksum is wrong: a character of it was changed or left out
+    exit 11: error: BASE/ does not accept the key: it has expired, was revoked, or is of another index; `mcpindex login BASE/` gets a new one
+    ");
     assert_eq!(desk.stored()["api_key"], key.as_str());
 }
 
@@ -399,7 +485,10 @@ fn a_key_is_not_typed_at_a_terminal() {
         &["login", "https://index.example", "--with-token"],
         200,
     );
-    assert_snapshot!(person.types_last(""), @"");
+    assert_snapshot!(person.types_last(""), @r"
+    error: --with-token reads the key from stdin, and stdin is a terminal, where it would be seen: `mcpindex login https://index.example/ --with-token < FILE`
+    exit 2
+    ");
 }
 
 #[test]
@@ -501,7 +590,7 @@ fn a_second_sign_in_ends_the_key_that_it_replaces() {
     assert_eq!(desk.index.state().revoked().len(), 2);
     // One that can't be ended is told.
     desk.index.state().failing_deletes = Some(500);
-    assert_snapshot!(last_line(&desk.login(&[])), @"");
+    assert_snapshot!(last_line(&desk.login(&[])), @r"exit 0: note: key_0000000000000004, which it replaces, could not be revoked (BASE/ is no index, or can't answer: This is a test of what is said then.) and stays good until 2027-05-29: `mcpindex keys revoke key_0000000000000004`");
 }
 
 #[test]
@@ -529,18 +618,52 @@ fn the_first_index_stays_the_default_one() {
     assert_eq!(desk.stored()["indexes"].as_object().unwrap().len(), 2);
     desk.run(&["logout"]);
     let told = desk.run(&["whoami"]);
-    assert_snapshot!(told, @"");
+    assert_snapshot!(told, @r"
+    exit 2
+    --
+    error: which index? This machine is signed in to BASE/, and none is the default: name one, or set MCPINDEX_WEB_BASE
+    ");
 }
 
 #[test]
 fn the_index_says_who_this_machine_is() {
     let desk = Desk::signed_in();
-    assert_snapshot!(desk.run(&["whoami"]), @"");
-    assert_snapshot!(desk.run(&["whoami", "--json"]), @"");
+    assert_snapshot!(desk.run(&["whoami"]), @r"
+    exit 0
+    ann at BASE/ (member, by https://github.example)
+    key vm (key_0000000000000001), mcpk_cana…: read ingest until 2027-05-29
+    --
+    ");
+    assert_snapshot!(desk.run(&["whoami", "--json"]), @r#"
+    exit 0
+    {
+      "schema": "mcpindex.account/1",
+      "base": "BASE/",
+      "login": "ann",
+      "role": "member",
+      "issuer": "https://github.example",
+      "key": {
+        "id": "key_0000000000000001",
+        "name": "vm",
+        "shown": "mcpk_cana…",
+        "scopes": [
+          "read",
+          "ingest"
+        ],
+        "expiresAt": "2027-05-29T00:00:00Z"
+      }
+    }
+    --
+    "#);
     let mut command = desk.machine.command(&["whoami"]);
     let given = desk.index.state().add_key("ci");
     command.env("MCPINDEX_API_KEY", given);
-    assert_snapshot!(desk.run_command(&mut command), @"");
+    assert_snapshot!(desk.run_command(&mut command), @r"
+    exit 0
+    ann at BASE/ (member, by https://github.example)
+    key ci (key_0000000000000002), mcpk_cana…: read without end, given by MCPINDEX_API_KEY
+    --
+    ");
 }
 
 #[test]
@@ -564,7 +687,17 @@ fn a_program_signs_in_by_variables_alone() {
             .env("MCPINDEX_API_KEY", key);
         said += &desk.run_command(&mut command);
     }
-    assert_snapshot!(said, @"");
+    assert_snapshot!(said, @r"
+    exit 2
+    --
+    error: MCPINDEX_API_KEY: the key has 40 characters, and a key has 41: part of it is missing, or something was added
+    exit 2
+    --
+    error: MCPINDEX_WEB_BASE: `nonsense` is no address of an index: it begins with https://, or with http:// on this machine
+    exit 2
+    --
+    error: http://index.example/ would get the key over plain HTTP, where others can read it: use its https:// address
+    ");
 }
 
 #[test]
@@ -577,16 +710,50 @@ fn a_key_that_is_good_no_more_is_told_and_an_index_that_can_not_answer_too() {
         said += &desk.run(&["whoami"]);
     }
     said += &desk.run(&["whoami", "--json"]);
-    assert_snapshot!(said, @"");
+    assert_snapshot!(said, @r#"
+    exit 11
+    --
+    error: BASE/ does not accept the key: it has expired, was revoked, or is of another index; `mcpindex login BASE/` gets a new one
+    exit 11
+    --
+    error: BASE/ does not allow it: This is a test of what is said then.
+    exit 5
+    --
+    error: BASE/ is no index, or can't answer: This is a test of what is said then.
+    exit 13
+    --
+    error: BASE/ asks to wait: try again in 60 s
+    exit 5
+    --
+    error: BASE/ is no index, or can't answer: This is a test of what is said then.
+    exit 5
+    --
+    error: BASE/ redirects elsewhere, which is not followed: name the index by its own address
+    exit 5
+    {
+      "schema": "mcpindex.account/1",
+      "error": "BASE/ redirects elsewhere, which is not followed: name the index by its own address"
+    }
+    --
+    error: BASE/ redirects elsewhere, which is not followed: name the index by its own address
+    "#);
 }
 
 #[test]
 fn a_sign_out_revokes_and_removes() {
     let desk = Desk::signed_in();
-    assert_snapshot!(desk.run(&["logout"]), @"");
+    assert_snapshot!(desk.run(&["logout"]), @r"
+    exit 0
+    signed out of BASE/: key_0000000000000001 is revoked, and removed from `MACHINE/state/credentials.json`
+    --
+    ");
     assert_eq!(desk.index.state().revoked(), ["key_0000000000000001"]);
     assert_eq!(fs::read_to_string(desk.file()).unwrap(), "{}\n");
-    assert_snapshot!(desk.run(&["logout", desk.base()]), @"");
+    assert_snapshot!(desk.run(&["logout", desk.base()]), @r"
+    exit 0
+    nobody was signed in to BASE/ here
+    --
+    ");
 }
 
 #[test]
@@ -603,7 +770,22 @@ fn a_sign_out_says_what_remains() {
     said += &check(&|desk| desk.index.state().failing_deletes = Some(503), &[]);
     said += &check(&|desk| desk.index.state().keys[0].revoked = true, &[]);
     said += &check(&|_| {}, &["--keep-key"]);
-    assert_snapshot!(said, @"");
+    assert_snapshot!(said, @r"
+    exit 5
+    signed out of BASE/: key_0000000000000001 is removed from `MACHINE/state/credentials.json`
+    --
+    error: it could not be revoked, and stays good until 2027-05-29: BASE/ is no index, or can't answer: This is a test of what is said then.; revoke it on BASE/account, or by `mcpindex keys revoke key_0000000000000001` from a machine that is signed in
+    exit 5
+    signed out of BASE/: key_0000000000000001 is removed from `MACHINE/state/credentials.json`
+    --
+    error: it could not be revoked, and stays good until 2027-05-29: BASE/ asks to wait: try again in 60 s; revoke it on BASE/account, or by `mcpindex keys revoke key_0000000000000001` from a machine that is signed in
+    exit 0
+    signed out of BASE/: key_0000000000000001 was no longer good there, and is removed from `MACHINE/state/credentials.json`
+    --
+    exit 0
+    signed out of BASE/: key_0000000000000001 is removed from `MACHINE/state/credentials.json`, and stays good until 2027-05-29
+    --
+    ");
 }
 
 #[test]
@@ -612,7 +794,11 @@ fn a_sign_out_leaves_the_published_clients_key() {
     fs::create_dir_all(desk.machine.state.path()).unwrap();
     fs::write(desk.file(), "{\"api_key\":\"mcpk_published\"}\n").unwrap();
     fs::set_permissions(desk.file(), Permissions::from_mode(0o600)).unwrap();
-    assert_snapshot!(desk.run(&["whoami"]), @"");
+    assert_snapshot!(desk.run(&["whoami"]), @r"
+    exit 11
+    --
+    error: `MACHINE/state/credentials.json` holds a key of the published client, which does not say which index gave it, so it is sent to none: sign in with `mcpindex login https://…`
+    ");
     desk.login(&[]);
     assert_eq!(desk.stored()["api_key"], key_text(1));
     desk.run(&["logout"]);
@@ -623,10 +809,16 @@ fn a_sign_out_leaves_the_published_clients_key() {
 fn keys_are_listed() {
     let desk = Desk::signed_in();
     desk.index.state().add_key("\u{1b}[31mred");
-    desk.index.state().keys[0].name = "laptop".to_owned();
     desk.index.state().add_key("old");
     desk.index.state().keys[2].revoked = true;
-    assert_snapshot!(desk.run(&["keys", "list"]), @"");
+    assert_snapshot!(desk.run(&["keys", "list"]), @r"
+    exit 0
+    keys at BASE/
+      key_0000000000000001  laptop    mcpk_cana…  read ingest, until 2027-05-29, never used, the one that asks
+      key_0000000000000002  \u{1b}[31mred  mcpk_cana…  read, without end, never used
+      key_0000000000000003  old       mcpk_cana…  read, revoked on 2026-12-01, never used
+    --
+    ");
     assert_snapshot!(desk.run(&["keys", "list", "--json"]));
 }
 
@@ -640,7 +832,10 @@ fn a_key_is_made_and_is_all_that_is_on_stdout() {
         String::from_utf8_lossy(&made.stdout),
         format!("{}\n", key_text(2))
     );
-    assert_snapshot!(desk.anywhere(&String::from_utf8_lossy(&made.stderr)), @"");
+    assert_snapshot!(desk.anywhere(&String::from_utf8_lossy(&made.stderr)), @r"
+    ci (key_0000000000000002) at BASE/: mcpk_cana…  read, until 2027-05-29, never used
+    the key, which is shown this once:
+    ");
     let made = desk.machine.run(&[
         "keys",
         "create",
@@ -657,13 +852,22 @@ fn a_key_is_made_and_is_all_that_is_on_stdout() {
     assert_eq!(document["secret"], key_text(3));
     assert_eq!(document["key"]["scopes"], serde_json::json!(["read", "ingest"]));
     assert_eq!(document["key"]["expiresAt"], Value::Null);
-    assert_snapshot!(desk.run(&["keys", "create", "--name", "root", "--scope", "admin"]), @"");
+    assert_snapshot!(desk.run(&["keys", "create", "--name", "root", "--scope", "admin"]), @r"
+    exit 11
+    --
+    error: BASE/ does not allow it: A key makes keys of its own scopes, and no others.
+    ");
 }
 
 #[test]
 fn this_machines_key_is_replaced_without_being_shown() {
     let desk = Desk::signed_in();
-    assert_snapshot!(desk.run(&["keys", "rotate"]), @"");
+    assert_snapshot!(desk.run(&["keys", "rotate"]), @r"
+    exit 0
+    --
+    the key of this machine is key_0000000000000002 now; key_0000000000000001 ends in 24 hours
+    vm (key_0000000000000002) at BASE/: mcpk_cana…  read ingest, until 2027-05-29, never used
+    ");
     assert_eq!(desk.stored()["api_key"], key_text(2));
     assert_eq!(
         desk.stored()["indexes"][desk.base()]["key_id"],
@@ -686,7 +890,11 @@ fn another_key_is_replaced_and_shown_once() {
         format!("{}\n", key_text(3))
     );
     assert_eq!(desk.stored()["api_key"], key_text(1));
-    assert_snapshot!(desk.run(&["keys", "rotate", "key_ffff"]), @"");
+    assert_snapshot!(desk.run(&["keys", "rotate", "key_ffff"]), @r"
+    exit 12
+    --
+    error: BASE/ has no such key of yours: `mcpindex keys list` names them
+    ");
     // The key of a variable is not kept here, and so it is shown.
     let given = desk.index.state().add_key("given");
     let mut command = desk.machine.command(&["keys", "rotate"]);
@@ -712,7 +920,24 @@ fn a_key_is_revoked_and_ones_own_is_forgotten_too() {
         said += &desk.run(&["keys", "revoke", id]);
     }
     said += &desk.run(&["keys", "list"]);
-    assert_snapshot!(said, @"");
+    assert_snapshot!(said, @r"
+    exit 0
+    key_0000000000000002 is revoked; within 30 seconds nobody is let in with it
+    --
+    exit 12
+    --
+    error: BASE/ has no such key of yours: `mcpindex keys list` names them
+    exit 12
+    --
+    error: BASE/ has no such key of yours: `mcpindex keys list` names them
+    exit 0
+    key_0000000000000001 is revoked; within 30 seconds nobody is let in with it
+    --
+    it was the key of this machine, which is signed out of BASE/ now: `mcpindex login BASE/`
+    exit 11
+    --
+    error: there is no index: nobody has signed in here, and MCPINDEX_WEB_BASE is not set (`mcpindex login https://…` signs in)
+    ");
     assert_eq!(fs::read_to_string(desk.file()).unwrap(), "{}\n");
 }
 

@@ -46,6 +46,11 @@ impl Browser {
         self.missing
     }
 
+    /// Whether one is being opened.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.opening.is_some()
+    }
+
     /// Ends when none could be opened, with the reason, and once.
     pub(super) async fn failed(&mut self) -> String {
         let Some(opening) = &mut self.opening else {
@@ -100,7 +105,7 @@ impl Answers {
                 Ok(None) | Err(_) => self.lines = None,
             }
         }
-        pending().await
+        pending::<()>().await;
     }
 }
 
