@@ -205,9 +205,13 @@ pub(super) fn refusal(base: &Base, answer: &Answer) -> Mistake {
                 format!("{base} redirects {to}, which is not followed: name the index by its own address");
             Mistake::new(Exit::Undetermined, text)
         }
+        status if status.is_server_error() => Mistake::new(
+            Exit::Undetermined,
+            format!("{base} can't answer now: {}", because(&status)),
+        ),
         status => Mistake::new(
             Exit::Undetermined,
-            format!("{base} is no index, or can't answer: {}", because(&status)),
+            format!("{base} is no index, or an older one: {}", because(&status)),
         ),
     }
 }

@@ -291,7 +291,8 @@ fn where_no_browser_can_be_opened_the_address_and_the_other_way_are_told() {
     the key key_0000000000000001 is good until 2027-05-29, and kept in `MACHINE/state/credentials.json`
     it is this machine's default index
     --
-    no browser is opened, since this machine has no display; this address has to be opened on this machine:
+    no browser is opened: this machine has no display
+    open this address in a browser on this machine:
       BASE/cli/login?port=NEW&challenge=NEW&state=NEW&name=NAME
     its page has to show this code: CODE-NEW
     no browser on this machine? `mcpindex login BASE/ --device` uses one on another
@@ -301,7 +302,8 @@ fn where_no_browser_can_be_opened_the_address_and_the_other_way_are_told() {
     the key key_0000000000000001 is good until 2027-05-29, and kept in `MACHINE/state/credentials.json`
     it is this machine's default index
     --
-    no browser is opened, since this is a session over SSH; this address has to be opened on this machine:
+    no browser is opened: this is a session over SSH
+    open this address in a browser on this machine:
       BASE/cli/login?port=NEW&challenge=NEW&state=NEW&name=NAME
     its page has to show this code: CODE-NEW
     no browser on this machine? `mcpindex login BASE/ --device` uses one on another
@@ -331,7 +333,8 @@ fn at_a_terminal_the_person_turns_to_another_machines_browser() {
     let before = person.read_until(|seen| seen.contains("waiting for it"));
     let after = person.types_last("what\nd\n");
     assert_snapshot!(without_secrets(&desk.anywhere(&format!("{before}{after}"))), @r"
-    no browser is opened, since this machine has no display; this address has to be opened on this machine:
+    no browser is opened: this machine has no display
+    open this address in a browser on this machine:
       BASE/cli/login?port=NEW&challenge=NEW&state=NEW&name=NAME
     its page has to show this code: CODE-NEW
     no browser on this machine? type d and Enter to use one on another
@@ -360,7 +363,7 @@ fn a_refused_consent_and_a_spent_code_store_nothing() {
     assert_snapshot!(said, @r"
     exit 11: error: the sign-in was refused: consent was not given in the browser
     exit 5: error: the answer came from `https://evil.example/`, and the sign-in began at `BASE/`: use the address that the index itself goes by
-    exit 11: error: BASE/ does not take the code of this sign-in (The code is not known, was used or has ended.): sign in again
+    exit 11: error: BASE/ does not take the code of this sign-in (The code is not known, was used or has ended): sign in again
     ");
     assert!(!desk.file().exists());
 }
@@ -590,7 +593,7 @@ fn a_second_sign_in_ends_the_key_that_it_replaces() {
     assert_eq!(desk.index.state().revoked().len(), 2);
     // One that can't be ended is told.
     desk.index.state().failing_deletes = Some(500);
-    assert_snapshot!(last_line(&desk.login(&[])), @r"exit 0: note: key_0000000000000004, which it replaces, could not be revoked (BASE/ is no index, or can't answer: This is a test of what is said then.) and stays good until 2027-05-29: `mcpindex keys revoke key_0000000000000004`");
+    assert_snapshot!(last_line(&desk.login(&[])), @r"exit 0: note: key_0000000000000004, which it replaces, could not be revoked (BASE/ can't answer now: This is a test of what is said then) and stays good until 2027-05-29: `mcpindex keys revoke key_0000000000000004`");
 }
 
 #[test]
@@ -631,7 +634,7 @@ fn the_index_says_who_this_machine_is() {
     assert_snapshot!(desk.run(&["whoami"]), @r"
     exit 0
     ann at BASE/ (member, by https://github.example)
-    key vm (key_0000000000000001), mcpk_cana…: read ingest until 2027-05-29
+    key laptop (key_0000000000000001, mcpk_cana…): read ingest, until 2027-05-29
     --
     ");
     assert_snapshot!(desk.run(&["whoami", "--json"]), @r#"
@@ -644,7 +647,7 @@ fn the_index_says_who_this_machine_is() {
       "issuer": "https://github.example",
       "key": {
         "id": "key_0000000000000001",
-        "name": "vm",
+        "name": "laptop",
         "shown": "mcpk_cana…",
         "scopes": [
           "read",
@@ -661,7 +664,7 @@ fn the_index_says_who_this_machine_is() {
     assert_snapshot!(desk.run_command(&mut command), @r"
     exit 0
     ann at BASE/ (member, by https://github.example)
-    key ci (key_0000000000000002), mcpk_cana…: read without end, given by MCPINDEX_API_KEY
+    key ci (key_0000000000000002, mcpk_cana…): read, without end, given by MCPINDEX_API_KEY
     --
     ");
 }
@@ -716,16 +719,16 @@ fn a_key_that_is_good_no_more_is_told_and_an_index_that_can_not_answer_too() {
     error: BASE/ does not accept the key: it has expired, was revoked, or is of another index; `mcpindex login BASE/` gets a new one
     exit 11
     --
-    error: BASE/ does not allow it: This is a test of what is said then.
+    error: BASE/ does not allow it: This is a test of what is said then
     exit 5
     --
-    error: BASE/ is no index, or can't answer: This is a test of what is said then.
+    error: BASE/ is no index, or an older one: This is a test of what is said then
     exit 13
     --
     error: BASE/ asks to wait: try again in 60 s
     exit 5
     --
-    error: BASE/ is no index, or can't answer: This is a test of what is said then.
+    error: BASE/ can't answer now: This is a test of what is said then
     exit 5
     --
     error: BASE/ redirects elsewhere, which is not followed: name the index by its own address
@@ -774,7 +777,7 @@ fn a_sign_out_says_what_remains() {
     exit 5
     signed out of BASE/: key_0000000000000001 is removed from `MACHINE/state/credentials.json`
     --
-    error: it could not be revoked, and stays good until 2027-05-29: BASE/ is no index, or can't answer: This is a test of what is said then.; revoke it on BASE/account, or by `mcpindex keys revoke key_0000000000000001` from a machine that is signed in
+    error: it could not be revoked, and stays good until 2027-05-29: BASE/ can't answer now: This is a test of what is said then; revoke it on BASE/account, or by `mcpindex keys revoke key_0000000000000001` from a machine that is signed in
     exit 5
     signed out of BASE/: key_0000000000000001 is removed from `MACHINE/state/credentials.json`
     --
@@ -814,9 +817,9 @@ fn keys_are_listed() {
     assert_snapshot!(desk.run(&["keys", "list"]), @r"
     exit 0
     keys at BASE/
-      key_0000000000000001  laptop    mcpk_cana…  read ingest, until 2027-05-29, never used, the one that asks
+      key_0000000000000001  laptop         mcpk_cana…  read ingest, until 2027-05-29, never used, the one that asks
       key_0000000000000002  \u{1b}[31mred  mcpk_cana…  read, without end, never used
-      key_0000000000000003  old       mcpk_cana…  read, revoked on 2026-12-01, never used
+      key_0000000000000003  old            mcpk_cana…  read, revoked on 2026-12-01, never used
     --
     ");
     assert_snapshot!(desk.run(&["keys", "list", "--json"]));
@@ -855,7 +858,7 @@ fn a_key_is_made_and_is_all_that_is_on_stdout() {
     assert_snapshot!(desk.run(&["keys", "create", "--name", "root", "--scope", "admin"]), @r"
     exit 11
     --
-    error: BASE/ does not allow it: A key makes keys of its own scopes, and no others.
+    error: BASE/ does not allow it: A key makes keys of its own scopes, and no others
     ");
 }
 
@@ -866,7 +869,7 @@ fn this_machines_key_is_replaced_without_being_shown() {
     exit 0
     --
     the key of this machine is key_0000000000000002 now; key_0000000000000001 ends in 24 hours
-    vm (key_0000000000000002) at BASE/: mcpk_cana…  read ingest, until 2027-05-29, never used
+    laptop (key_0000000000000002) at BASE/: mcpk_cana…  read ingest, until 2027-05-29, never used
     ");
     assert_eq!(desk.stored()["api_key"], key_text(2));
     assert_eq!(
