@@ -2,28 +2,34 @@
 //!
 //! Invariant: a request is refused whole, with nothing kept, or all of it is durable when it is answered.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use mcpindex_contract::json::{self, Value};
 use mcpindex_contract::signal::{self, Fingerprint, InstallId, MAX_SIGNALS, Signal};
 use mcpindex_store::StoreError;
-use mcpindex_store::signals::{Network, Received, Registration, TokenHash};
+use mcpindex_store::accounts::SecretHash;
+use mcpindex_store::signals::{Network, Received, Registration};
 use serde::Serialize;
-use serde_json::json;
+use utoipa::ToSchema;
 
+use super::shapes::{
+    AnswerShape, AnswersShape, FingerprintsShape, InstallShape, NotRevokedShape, SignalBatch,
+};
+use crate::access::keys::KeyHolder;
+use crate::access::limits::{COME_AGAIN, Counted, Sender};
+use crate::access::{Access, Caller, Read};
 use crate::app::App;
 use crate::assets::hex;
+use crate::ingest::Ingest;
 use crate::ingest::fleet::Answer;
-use crate::ingest::limits::Counted;
-use crate::ingest::{Ingest, sender};
 use crate::problem::AsPublished;
 
 /// The largest batch, in bytes: 256 signals of version 2 with many kinds each.
@@ -34,8 +40,8 @@ const MAX_QUESTION_BODY: usize = 64 * 1024;
 const MAX_FINGERPRINTS: usize = 256;
 /// The most installs of one batch that are looked at for proof.
 const MAX_PROVED: usize = 32;
-/// Seconds after which a sender that was limited may come again, as published.
-const LIMITED_FOR: u64 = 60;
+/// Where the install token is when `Authorization` has a key.
+const INSTALL_TOKEN: &str = "mcpindex-install-token";
 /// Seconds after which a batch that found no room may come again.
 const BUSY_FOR: u64 = 5;
 
@@ -45,6 +51,16 @@ struct Refusal {
     status: StatusCode,
     error: &'static str,
     retry_after: Option<u64>,
+}
+
+/// An error as the published clients know it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Refusal)]
+pub(crate) struct RefusalBody {
+    error: &'static str,
+    /// How many there may be, where there were too many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max: Option<usize>,
 }
 
 /// A refusal without a time to come again.
@@ -68,7 +84,7 @@ const REGISTERED: Refusal = refusal(StatusCode::CONFLICT, "already_registered");
 const LIMITED: Refusal = Refusal {
     status: StatusCode::TOO_MANY_REQUESTS,
     error: "rate_limited",
-    retry_after: Some(LIMITED_FOR),
+    retry_after: Some(COME_AGAIN),
 };
 const BUSY: Refusal = Refusal {
     status: StatusCode::SERVICE_UNAVAILABLE,
@@ -83,7 +99,11 @@ const NO_IDENTITIES: Refusal = Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let mut response = as_published(self.status, &json!({ "error": self.error }));
+        let body = RefusalBody {
+            error: self.error,
+            max: None,
+        };
+        let mut response = as_published(self.status, &body);
         if let Some(seconds) = self.retry_after {
             response
                 .headers_mut()
@@ -94,7 +114,7 @@ impl IntoResponse for Refusal {
 }
 
 /// An answer whose body stays as it is, whatever its status.
-fn as_published(status: StatusCode, body: &serde_json::Value) -> Response {
+fn as_published(status: StatusCode, body: &impl Serialize) -> Response {
     let mut response = (status, Json(body)).into_response();
     response.extensions_mut().insert(AsPublished);
     response
@@ -103,6 +123,9 @@ fn as_published(status: StatusCode, body: &serde_json::Value) -> Response {
 /// A request to an index that takes signals.
 struct Asked {
     ingest: Arc<Ingest>,
+    access: Arc<Access>,
+    /// The key it came with.
+    key: Option<Arc<KeyHolder>>,
     address: IpAddr,
     headers: HeaderMap,
     query: Option<String>,
@@ -113,9 +136,15 @@ impl Asked {
     fn of(app: &App, request: Request) -> Result<Asked, Refusal> {
         let ingest = app.ingest.clone().ok_or(NOT_FOUND)?;
         let (parts, body) = request.into_parts();
-        let address = sender::address(&parts.extensions, &parts.headers, &ingest.rules.proxies);
+        let key = match parts.extensions.get::<Caller>() {
+            Some(Caller::Key(holder)) => Some(Arc::clone(holder)),
+            _ => None,
+        };
+        let address = app.access.sender(&parts.extensions, &parts.headers);
         Ok(Asked {
             ingest,
+            access: Arc::clone(&app.access),
+            key,
             address,
             query: parts.uri.query().map(str::to_owned),
             headers: parts.headers,
@@ -125,8 +154,22 @@ impl Asked {
 
     fn limit(&self, counted: Counted, amount: usize) -> Result<(), Refusal> {
         let amount = u64::try_from(amount).unwrap_or(u64::MAX);
-        let allowed = self.ingest.limits.allows(counted, self.address, amount);
-        if allowed { Ok(()) } else { Err(LIMITED) }
+        let limits = &self.access.limits;
+        let by_key = match counted {
+            Counted::Batches => Some(Counted::KeyBatches),
+            Counted::Signals => Some(Counted::KeySignals),
+            _ => None,
+        };
+        let allows_key = |counted| {
+            let key = self.key.as_ref().map(|holder| Sender::Key(&holder.key.id));
+            key.is_none_or(|key| limits.allows(counted, key, amount))
+        };
+        // A key may be used from many addresses, and an address have many keys.
+        if limits.allows(counted, self.address, amount) && by_key.is_none_or(allows_key) {
+            Ok(())
+        } else {
+            Err(LIMITED)
+        }
     }
 
     fn is_json(&self) -> Result<(), Refusal> {
@@ -152,12 +195,16 @@ impl Asked {
         }
     }
 
-    /// `Authorization: Bearer TOKEN`, by the token's hash.
-    fn token(&self) -> Option<TokenHash> {
+    /// `Authorization: Bearer TOKEN`, by the token's hash; beside a key, the token has a header of its own.
+    fn token(&self) -> Option<SecretHash> {
+        if self.key.is_some() {
+            let token = self.headers.get(INSTALL_TOKEN)?.to_str().ok()?.trim();
+            return (!token.is_empty()).then(|| SecretHash::of(token));
+        }
         let value = self.headers.get(AUTHORIZATION)?.to_str().ok()?;
         let (scheme, token) = value.split_once(' ')?;
         let token = token.trim();
-        (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then(|| TokenHash::of(token))
+        (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then(|| SecretHash::of(token))
     }
 }
 
@@ -166,7 +213,24 @@ fn is_over_limit(error: axum::Error) -> bool {
     error.into_inner().is::<http_body_util::LengthLimitError>()
 }
 
-/// `POST /api/v1/drift`
+/// Takes a batch of signals in; acknowledged when it is durable.
+#[utoipa::path(
+    post,
+    path = "/api/v1/drift",
+    tag = "signals",
+    security((), ("install" = []), ("key" = [])),
+    request_body = SignalBatch,
+    responses(
+        (status = 204, description = "All of it is kept"),
+        (status = 400, body = RefusalBody, description = "`invalid_json` or `invalid_signal`; nothing of it is kept"),
+        (status = 404, body = RefusalBody, description = "Signals are not taken here"),
+        (status = 413, body = RefusalBody, description = "More than 1 MiB"),
+        (status = 415, body = RefusalBody, description = "Not `application/json`"),
+        (status = 422, body = RefusalBody, description = "`hour_out_of_range`: a signal of version 2 is older than 7 days, or ahead of time"),
+        (status = 429, body = RefusalBody, description = "More than one address may send; `Retry-After` says when to come again"),
+        (status = 503, body = RefusalBody, description = "`busy`: nothing of it is kept; `Retry-After` says when to come again"),
+    )
+)]
 pub(crate) async fn drift(State(app): State<App>, request: Request) -> Response {
     match take_in(&app, request).await {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
@@ -205,7 +269,7 @@ async fn take_in(app: &App, request: Request) -> Result<(), Refusal> {
 }
 
 /// The installs of these signals that the token belongs to.
-async fn proved(app: &App, signals: &[Signal], token: TokenHash) -> Result<BTreeSet<InstallId>, StoreError> {
+async fn proved(app: &App, signals: &[Signal], token: SecretHash) -> Result<BTreeSet<InstallId>, StoreError> {
     let mut installs = BTreeSet::new();
     for signal in signals {
         if installs.len() < MAX_PROVED {
@@ -216,13 +280,29 @@ async fn proved(app: &App, signals: &[Signal], token: TokenHash) -> Result<BTree
 }
 
 /// A token is shown to whoever asked for it and to nobody else.
-#[derive(Serialize)]
-struct RegisteredBody {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct RegisteredBody {
     install_id: String,
     install_token: String,
 }
 
-/// `POST /api/v1/drift/register`
+/// Gives an install its token, or a new one in the place of the one it shows.
+#[utoipa::path(
+    post,
+    path = "/api/v1/drift/register",
+    tag = "signals",
+    security((), ("install" = []), ("key" = [])),
+    request_body = InstallShape,
+    responses(
+        (status = 200, body = RegisteredBody),
+        (status = 400, body = RefusalBody, description = "`invalid_json` or `invalid_install_id`"),
+        (status = 404, body = RefusalBody, description = "Signals are not taken here"),
+        (status = 409, body = RefusalBody, description = "The install has a token, and it was not shown"),
+        (status = 413, body = RefusalBody, description = "More than 64 KiB"),
+        (status = 429, body = RefusalBody, description = "More than one address may ask; `Retry-After` says when to come again"),
+        (status = 503, body = RefusalBody, description = "`identity_store_unavailable`: try again later"),
+    )
+)]
 pub(crate) async fn register(State(app): State<App>, request: Request) -> Response {
     match give_token(&app, request).await {
         Ok(body) => ([(CACHE_CONTROL, "no-store")], Json(body)).into_response(),
@@ -243,7 +323,7 @@ async fn give_token(app: &App, request: Request) -> Result<RegisteredBody, Refus
     let token = hex(&random);
     let registering = app
         .store
-        .register_install(install, TokenHash::of(&token), asked.token(), app.now());
+        .register_install(install, SecretHash::of(&token), asked.token(), app.now());
     match registering.await {
         Ok(Registration::Done) => Ok(RegisteredBody {
             install_id: install.to_string(),
@@ -257,13 +337,36 @@ async fn give_token(app: &App, request: Request) -> Result<RegisteredBody, Refus
     }
 }
 
-/// `DELETE /api/v1/drift/register`
+/// Takes an install's token back; the token proves who asks.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/drift/register",
+    tag = "signals",
+    security(("install" = []), ("key" = [])),
+    params(("install_id" = Option<String>, Query, pattern = "^[0-9a-f]{32}$", description = "The install; or it stands in the body")),
+    request_body = Option<InstallShape>,
+    responses(
+        (status = 200, body = RevokedBody),
+        (status = 400, body = RefusalBody, description = "`invalid_json` or `invalid_install_id`"),
+        (status = 401, body = RefusalBody, description = "No token was shown"),
+        (status = 404, body = NotRevokedShape, description = "It is not this install's token, or signals are not taken here"),
+        (status = 413, body = RefusalBody, description = "More than 64 KiB"),
+        (status = 429, body = RefusalBody, description = "More than one address may ask; `Retry-After` says when to come again"),
+        (status = 503, body = RefusalBody, description = "`identity_store_unavailable`: try again later"),
+    )
+)]
 pub(crate) async fn revoke(State(app): State<App>, request: Request) -> Response {
     match take_token_back(&app, request).await {
-        Ok(true) => Json(json!({ "revoked": true })).into_response(),
-        Ok(false) => as_published(StatusCode::NOT_FOUND, &json!({ "revoked": false })),
+        Ok(true) => Json(RevokedBody { revoked: true }).into_response(),
+        Ok(false) => as_published(StatusCode::NOT_FOUND, &RevokedBody { revoked: false }),
         Err(refusal) => refusal.into_response(),
     }
+}
+
+/// Whether the token was this install's.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct RevokedBody {
+    revoked: bool,
 }
 
 async fn take_token_back(app: &App, request: Request) -> Result<bool, Refusal> {
@@ -308,7 +411,20 @@ fn parameter(query: Option<&str>, name: &str) -> Option<String> {
         .map(|(_, value)| value.into_owned())
 }
 
-/// `GET /api/v1/drift/any?fp=…`
+/// Whether a tool has drifted, by its fingerprint.
+#[utoipa::path(
+    get,
+    path = "/api/v1/drift/any",
+    tag = "signals",
+    security((), ("key" = [])),
+    params(("fp" = String, Query, pattern = "^[0-9A-Fa-f]{32}$", description = "The tool's fingerprint")),
+    responses(
+        (status = 200, body = AnswerShape),
+        (status = 400, body = RefusalBody, description = "`invalid_fp`"),
+        (status = 404, body = RefusalBody, description = "Nothing is told here"),
+        (status = 429, body = RefusalBody, description = "More than one address may ask; `Retry-After` says when to come again"),
+    )
+)]
 pub(crate) async fn any(State(app): State<App>, request: Request) -> Response {
     let answered = async {
         let asked = Asked::of(&app, request)?;
@@ -323,7 +439,22 @@ pub(crate) async fn any(State(app): State<App>, request: Request) -> Response {
     }
 }
 
-/// `POST /api/v1/drift/any`
+/// Whether tools have drifted, by their fingerprints.
+#[utoipa::path(
+    post,
+    path = "/api/v1/drift/any",
+    tag = "signals",
+    security((), ("key" = [])),
+    request_body = FingerprintsShape,
+    responses(
+        (status = 200, body = AnswersShape),
+        (status = 400, body = RefusalBody, description = "`invalid_json` or `invalid_fps`"),
+        (status = 404, body = RefusalBody, description = "Nothing is told here"),
+        (status = 413, body = RefusalBody, description = "More than 64 KiB"),
+        (status = 415, body = RefusalBody, description = "Not `application/json`"),
+        (status = 429, body = RefusalBody, description = "More than one address may ask; `Retry-After` says when to come again"),
+    )
+)]
 pub(crate) async fn any_of_many(State(app): State<App>, request: Request) -> Response {
     let answered = async {
         let mut asked = Asked::of(&app, request)?;
@@ -338,18 +469,27 @@ pub(crate) async fn any_of_many(State(app): State<App>, request: Request) -> Res
     };
     match answered.await {
         Ok(Some(answers)) => {
-            let results: serde_json::Map<String, serde_json::Value> = answers
-                .into_iter()
-                .map(|answer| (answer.fp.clone(), json!(answer)))
-                .collect();
-            Json(json!({ "results": results })).into_response()
+            let results = answers.into_iter().map(|answer| (answer.fp.clone(), answer));
+            Json(AnswersBody {
+                results: results.collect(),
+            })
+            .into_response()
         }
         Ok(None) => as_published(
             StatusCode::BAD_REQUEST,
-            &json!({ "error": INVALID_FPS.error, "max": MAX_FINGERPRINTS }),
+            &RefusalBody {
+                error: INVALID_FPS.error,
+                max: Some(MAX_FINGERPRINTS),
+            },
         ),
         Err::<_, Refusal>(refusal) => refusal.into_response(),
     }
+}
+
+/// An answer for each fingerprint.
+#[derive(Serialize)]
+struct AnswersBody {
+    results: BTreeMap<String, Answer>,
 }
 
 /// `{"fps": […]}` and nothing else, at least one.
@@ -393,16 +533,21 @@ async fn answers(app: &App, ingest: &Ingest, tools: &[Fingerprint]) -> Vec<Answe
 }
 
 /// What this index is, for clients that look for one.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct IndexBody {
     index: &'static str,
-    version: &'static str,
+    /// Only for those who may read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<&'static str>,
     api: &'static str,
-    /// Null where signals are not taken.
+    /// Who may read: `public` or `members`.
+    read: &'static str,
+    /// Null where signals are not taken, or not from whoever asks.
     signals: Option<SignalsBody>,
 }
 
-#[derive(Debug, Serialize)]
+/// Which signals are taken, and where.
+#[derive(Debug, Serialize, ToSchema)]
 struct SignalsBody {
     versions: [u8; 2],
     max_signals: usize,
@@ -411,13 +556,27 @@ struct SignalsBody {
     lookup: &'static str,
 }
 
-/// `GET /.well-known/mcp-index.json`
-pub(crate) async fn index(State(app): State<App>) -> Json<IndexBody> {
+/// What this index is, and where what is.
+#[utoipa::path(
+    get,
+    path = "/.well-known/mcp-index.json",
+    tag = "operation",
+    security((), ("key" = [])),
+    responses((status = 200, body = IndexBody))
+)]
+pub(crate) async fn index(State(app): State<App>, Extension(caller): Extension<Caller>) -> Json<IndexBody> {
+    let read = app.access.rules.read;
+    let is_told = read == Read::Public || !caller.is_anonymous();
+    let takes_signals = app
+        .ingest
+        .as_ref()
+        .is_some_and(|ingest| ingest.rules.open || !caller.is_anonymous());
     Json(IndexBody {
         index: "mcpindex",
-        version: app.version,
+        version: is_told.then_some(app.version),
         api: "/api/v1",
-        signals: app.ingest.is_some().then_some(SignalsBody {
+        read: read.name(),
+        signals: takes_signals.then_some(SignalsBody {
             versions: [1, 2],
             max_signals: MAX_SIGNALS,
             ingest: "/api/v1/drift",

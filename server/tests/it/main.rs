@@ -3,9 +3,12 @@
 //!
 //! Invariant: nothing here leaves the machine but through loopback, and nothing that a test starts outlives it.
 
+mod access;
+mod access_keys;
 mod api;
 mod client;
 mod commands;
+mod openapi;
 mod pages;
 #[path = "../../../sdk/tests/peers/place.rs"]
 mod peers;
