@@ -140,6 +140,8 @@ struct Listed {
     expires_at: Option<String>,
     last_used_on: Option<String>,
     revoked_at: Option<String>,
+    /// The key that took its place.
+    replaced_by: Option<String>,
     /// Whether it is the key that asked.
     #[serde(default)]
     current: bool,
@@ -258,9 +260,13 @@ impl Listed {
             || "never used".to_owned(),
             |at| format!("last used on {}", day(at)),
         );
+        let replaced = self
+            .replaced_by
+            .as_ref()
+            .map_or_else(String::new, |id| format!(", replaced by {id}"));
         let current = if self.current { ", the one that asks" } else { "" };
         format!(
-            "{}  {}, {good}, {used}{current}",
+            "{}  {}, {good}, {used}{replaced}{current}",
             self.shown,
             self.scopes.join(" ")
         )
