@@ -24,6 +24,7 @@ mod pins;
 mod review;
 mod server_name;
 mod status;
+mod telemetry;
 mod whoami;
 mod wire;
 
@@ -76,6 +77,8 @@ enum Command {
     Logout(logout::LogoutArguments),
     /// Lists, makes, replaces and revokes the keys of your account at an index
     Keys(keys::KeysArguments),
+    /// Says whether an index hears of what gates see, and switches that on or off
+    Telemetry(telemetry::TelemetryArguments),
 }
 
 /// Runs the command that the arguments name.
@@ -120,6 +123,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Whoami(arguments) => whoami::run(&arguments, &mut output).into(),
         Command::Logout(arguments) => logout::run(&arguments, &mut output).into(),
         Command::Keys(arguments) => keys::run(&arguments, &mut output).into(),
+        Command::Telemetry(arguments) => telemetry::run(arguments, &mut output).into(),
     }
 }
 

@@ -17,6 +17,7 @@ pub mod login;
 pub mod pins;
 pub mod proxy;
 pub mod state;
+pub mod telemetry;
 pub mod text_diff;
 pub mod visible;
 pub mod wire;
