@@ -91,7 +91,7 @@ pub(crate) fn run() -> ExitCode {
                 let mistake = error.kind().to_string();
                 match std::env::args().nth(1).as_deref() {
                     Some("explain") => explain::print_usage_error(&mut output, &mistake),
-                    Some("pins" | "pending" | "approve") => {
+                    Some("pins" | "pending" | "approve" | "telemetry") => {
                         pins::print_mistake(&mut output, pins::SCHEMA, &mistake);
                     }
                     Some("whoami" | "keys") => pins::print_mistake(&mut output, index::SCHEMA, &mistake),

@@ -6,9 +6,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, StatusCode};
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +21,8 @@ pub const MAX_ANSWER_BYTES: usize = 1 << 20;
 
 /// Characters of a problem's words that are shown.
 const MAX_WORDS: usize = 300;
+/// Where an install's token goes when `Authorization` holds a key.
+const INSTALL_TOKEN: HeaderName = HeaderName::from_static("mcpindex-install-token");
 
 const CONNECT: Duration = Duration::from_secs(5);
 const WHOLE: Duration = Duration::from_secs(10);
@@ -32,6 +34,8 @@ pub struct IndexClient {
     /// Whether the key goes along is settled here: the client sends it with each question.
     client: reqwest::Client,
     has_key: bool,
+    /// Goes along with each question beside what the client sends by itself.
+    header: Option<(HeaderName, HeaderValue)>,
 }
 
 /// An index's own words for what went wrong (RFC 9457). They are a server's words: to be shown with care.
@@ -128,7 +132,28 @@ impl IndexClient {
             base,
             client,
             has_key: chosen.key.is_some(),
+            header: None,
         })
+    }
+
+    /// The same client, which shows beside each question which install it speaks for: in a header of its own beside a key,
+    /// else as the published server takes it. Refuses to send a token over plain HTTP to another machine.
+    pub fn with_install_token(&self, token: &SecretString) -> Result<IndexClient, IndexError> {
+        let base = self.base.clone();
+        if !base.is_protected() {
+            return Err(IndexError::PlainHttp { base });
+        }
+        let (name, value) = match self.has_key {
+            true => (INSTALL_TOKEN, token.expose_secret().to_owned()),
+            false => (AUTHORIZATION, format!("Bearer {}", token.expose_secret())),
+        };
+        let mut value = HeaderValue::try_from(value).map_err(|_| IndexError::Client {
+            reason: format!("the install's token for {base} holds a character that can't be sent"),
+        })?;
+        value.set_sensitive(true);
+        let mut client = self.clone();
+        client.header = Some((name, value));
+        Ok(client)
     }
 
     /// Which index is asked.
@@ -175,6 +200,9 @@ impl IndexClient {
         let mut request = self.client.request(method, self.base.at(path));
         if let Some(content) = content {
             request = request.header(CONTENT_TYPE, "application/json").body(content);
+        }
+        if let Some((name, value)) = &self.header {
+            request = request.header(name, value);
         }
         read(request, limit.min(MAX_ANSWER_BYTES))
             .await
