@@ -63,12 +63,13 @@ fn variables(base: Option<&str>) -> Result<Variables, IndexError> {
 }
 
 /// The index meant: the one named, else `MCPINDEX_WEB_BASE`, else the default one of a sign-in.
-pub(super) fn meant(base: Option<&str>, state: &StateDirectory, command: &str) -> Result<Chosen, Mistake> {
+fn meant(base: Option<&str>, state: &StateDirectory, command: &str) -> Result<Chosen, Mistake> {
     let chosen = chosen(state, &variables(base)?)?;
     chosen.map_or_else(|| Err(no_index(state, command)), Ok)
 }
 
-fn no_index(state: &StateDirectory, command: &str) -> Mistake {
+/// Why there is no index to ask, though none is named: none, several, or one that can't be said.
+pub(super) fn no_index(state: &StateDirectory, command: &str) -> Mistake {
     let Ok(credentials) = Credentials::load(state) else {
         return Mistake::new(Exit::Usage, format!("no index is named: `{command} https://…`"));
     };

@@ -12,7 +12,7 @@ use reqwest::StatusCode;
 use secrecy::ExposeSecret;
 
 use super::exit::Exit;
-use super::index::{ANSWER_BYTES, meant, refusal, until, who_am_i};
+use super::index::{ANSWER_BYTES, no_index, refusal, until, who_am_i};
 use super::login::runtime;
 use super::output::{Output, Style};
 use super::pins::{Mistake, state};
@@ -50,7 +50,10 @@ fn logout(arguments: &LogoutArguments, output: &mut Output) -> Result<Exit, Mist
             "note: {KEY_VARIABLE} is set and stays as it is: unset it to be signed out of what it opens"
         ));
     }
-    let base = which(arguments.base.as_deref(), &state)?;
+    let Some(base) = which(arguments.base.as_deref(), &state)? else {
+        output.line(Style::Plain, "nobody was signed in to any index here");
+        return Ok(Exit::Ok);
+    };
     let Some(granted) = Credentials::load(&state)?.granted(&base) else {
         output.line(Style::Plain, &format!("nobody was signed in to {base} here"));
         return Ok(Exit::Ok);
@@ -99,16 +102,23 @@ fn logout(arguments: &LogoutArguments, output: &mut Output) -> Result<Exit, Mist
     Ok(Exit::Ok)
 }
 
-/// The index that is named, in whatever way; a key in the environment plays no part.
-fn which(base: Option<&str>, state: &StateDirectory) -> Result<Base, Mistake> {
+/// The index that is named, in whatever way; a key in the environment plays no part. `None`: none is named, and nobody is signed
+/// in to any.
+fn which(base: Option<&str>, state: &StateDirectory) -> Result<Option<Base>, Mistake> {
     if let Some(base) = base {
-        return Ok(Base::parse(base)?);
+        return Ok(Some(Base::parse(base)?));
     }
-    match Variables::from_environment().base {
-        Some(base) => {
-            Base::parse(&base).map_err(|error| Mistake::new(Exit::Usage, format!("{BASE_VARIABLE}: {error}")))
-        }
-        None => Ok(meant(None, state, "mcpindex logout")?.base),
+    if let Some(base) = Variables::from_environment().base {
+        let base = Base::parse(&base);
+        return base
+            .map(Some)
+            .map_err(|error| Mistake::new(Exit::Usage, format!("{BASE_VARIABLE}: {error}")));
+    }
+    let credentials = Credentials::load(state)?;
+    match credentials.default_base() {
+        Some(base) => Ok(Some(base)),
+        None if credentials.bases().is_empty() => Ok(None),
+        None => Err(no_index(state, "mcpindex logout")),
     }
 }
 
