@@ -356,8 +356,8 @@ async fn the_crawlers_drifts_are_found_by_every_name_of_the_server() {
         forget_fingerprints(&database.location).await;
         let moved = key.tool("io.example/after", "moved");
         assert_eq!(store.crawl_drifts(&[moved]).await.unwrap(), [None]);
-        assert_eq!(store.fingerprint_older_servers().await.unwrap(), 1);
-        assert_eq!(store.fingerprint_older_servers().await.unwrap(), 0);
+        assert_eq!(store.keep_older_servers().await.unwrap(), 1);
+        assert_eq!(store.keep_older_servers().await.unwrap(), 0);
         assert!(store.crawl_drifts(&[moved]).await.unwrap()[0].is_some());
     })
     .await;
