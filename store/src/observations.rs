@@ -10,8 +10,8 @@
 use mcpindex_contract::outcome::Outcome;
 use mcpindex_contract::surface::Surface;
 
-use crate::finding;
 use crate::compare::{Compared, Timeline, compare_neighbours};
+use crate::finding;
 use crate::servers::{outcome_from_text, unknown_server};
 use crate::session::{Session, on};
 use crate::targets::Lease;
@@ -297,6 +297,17 @@ impl Store {
         });
         Ok(found > 0)
     }
+}
+
+/// The package behind an observation.
+pub(crate) async fn artifact(session: &mut Session, id: i64) -> Result<Option<Artifact>, StoreError> {
+    let row: Option<ObservationRow> = on!(*session, connection => {
+        sqlx::query_as(observation!("o.id = $1")).bind(id).fetch_optional(connection).await?
+    });
+    Ok(row
+        .map(observation_from_row)
+        .transpose()?
+        .and_then(|observation| observation.artifact))
 }
 
 /// Two looks at one server are recorded one after the other, so that each sees its neighbours. On SQLite the write

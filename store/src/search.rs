@@ -123,7 +123,9 @@ async fn matching(
     limit: i64,
 ) -> Result<Vec<(String, i64)>, StoreError> {
     let length = after.map_or(-1, |after| after.names_length);
-    let identity = after.map(|after| stored(&after.identity).into_owned()).unwrap_or_default();
+    let identity = after
+        .map(|after| stored(&after.identity).into_owned())
+        .unwrap_or_default();
     Ok(match session {
         Session::Sqlite(transaction) => {
             sqlx::query_as(
@@ -303,6 +305,8 @@ fn strings(server_info: &str) -> Vec<String> {
     let Value::Object(members) = document.value else {
         return Vec::new();
     };
-    let texts = members.into_iter().filter_map(|(_, value)| value.as_str().map(str::to_owned));
+    let texts = members
+        .into_iter()
+        .filter_map(|(_, value)| value.as_str().map(str::to_owned));
     texts.collect()
 }

@@ -189,19 +189,7 @@ impl Store {
     /// servers gives the first by identity.
     pub async fn find_server(&self, reference: &str) -> Result<Option<ServerRecord>, StoreError> {
         let mut session = self.read().await?;
-        for statement in [
-            server!("s.identity = $2"),
-            server!("s.short_id = $2 ORDER BY s.identity LIMIT 1"),
-            server!("s.identity = (SELECT MIN(n.identity) FROM alias n WHERE n.name = $2)"),
-        ] {
-            let row: Option<ServerRow> = on!(session, connection => {
-                sqlx::query_as(statement).bind(SEPARATOR).bind(stored(reference)).fetch_optional(connection).await?
-            });
-            if let Some(row) = row {
-                return server_from_row(row).map(Some);
-            }
-        }
-        Ok(None)
+        find(&mut session, reference).await
     }
 
     /// Servers by identity.
@@ -243,6 +231,23 @@ impl Store {
         counts.sort_by_key(|(outcome, number)| (-number, *outcome));
         Ok(counts)
     }
+}
+
+/// See [`Store::find_server`].
+pub(crate) async fn find(session: &mut Session, reference: &str) -> Result<Option<ServerRecord>, StoreError> {
+    for statement in [
+        server!("s.identity = $2"),
+        server!("s.short_id = $2 ORDER BY s.identity LIMIT 1"),
+        server!("s.identity = (SELECT MIN(n.identity) FROM alias n WHERE n.name = $2)"),
+    ] {
+        let row: Option<ServerRow> = on!(*session, connection => {
+            sqlx::query_as(statement).bind(SEPARATOR).bind(stored(reference)).fetch_optional(connection).await?
+        });
+        if let Some(row) = row {
+            return server_from_row(row).map(Some);
+        }
+    }
+    Ok(None)
 }
 
 /// The server of this identity (in its stored form).

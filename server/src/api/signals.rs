@@ -15,7 +15,8 @@ use axum::response::{IntoResponse, Response};
 use mcpindex_contract::json::{self, Value};
 use mcpindex_contract::signal::{self, Fingerprint, InstallId, MAX_SIGNALS, Signal};
 use mcpindex_store::StoreError;
-use mcpindex_store::signals::{Network, Received, Registration, TokenHash};
+use mcpindex_store::accounts::SecretHash;
+use mcpindex_store::signals::{Network, Received, Registration};
 use serde::Serialize;
 use serde_json::json;
 
@@ -153,11 +154,11 @@ impl Asked {
     }
 
     /// `Authorization: Bearer TOKEN`, by the token's hash.
-    fn token(&self) -> Option<TokenHash> {
+    fn token(&self) -> Option<SecretHash> {
         let value = self.headers.get(AUTHORIZATION)?.to_str().ok()?;
         let (scheme, token) = value.split_once(' ')?;
         let token = token.trim();
-        (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then(|| TokenHash::of(token))
+        (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then(|| SecretHash::of(token))
     }
 }
 
@@ -205,7 +206,7 @@ async fn take_in(app: &App, request: Request) -> Result<(), Refusal> {
 }
 
 /// The installs of these signals that the token belongs to.
-async fn proved(app: &App, signals: &[Signal], token: TokenHash) -> Result<BTreeSet<InstallId>, StoreError> {
+async fn proved(app: &App, signals: &[Signal], token: SecretHash) -> Result<BTreeSet<InstallId>, StoreError> {
     let mut installs = BTreeSet::new();
     for signal in signals {
         if installs.len() < MAX_PROVED {
@@ -243,7 +244,7 @@ async fn give_token(app: &App, request: Request) -> Result<RegisteredBody, Refus
     let token = hex(&random);
     let registering = app
         .store
-        .register_install(install, TokenHash::of(&token), asked.token(), app.now());
+        .register_install(install, SecretHash::of(&token), asked.token(), app.now());
     match registering.await {
         Ok(Registration::Done) => Ok(RegisteredBody {
             install_id: install.to_string(),

@@ -118,7 +118,11 @@ mod tests {
             assert_eq!(words.into_text(), kept, "{text}");
             assert_eq!(asked(text, 10), wanted, "{text}");
         };
-        check("npm:@example/files", "npm example files", &["npm", "example", "files"]);
+        check(
+            "npm:@example/files",
+            "npm example files",
+            &["npm", "example", "files"],
+        );
         check("read_file", "read file", &["read", "file"]);
         check("readFile", "readfile read file", &["read", "file"]);
         check("Read read READ", "read", &["read"]);

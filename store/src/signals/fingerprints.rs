@@ -111,7 +111,11 @@ pub(crate) async fn keep(
     for name in names(session, identity).await? {
         for key in &keys {
             rows.extend(server.then(|| (key.server(&name), "", false)));
-            rows.extend(tools.iter().map(|tool| (key.tool(&name, tool), tool.as_str(), true)));
+            rows.extend(
+                tools
+                    .iter()
+                    .map(|tool| (key.tool(&name, tool), tool.as_str(), true)),
+            );
         }
     }
     for rows in rows.chunks(ROWS) {
