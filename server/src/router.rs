@@ -18,7 +18,7 @@ use tower_http::trace::TraceLayer;
 
 use crate::app::App;
 use crate::headers::REQUEST_ID;
-use crate::{api, assets, headers, pages, problem};
+use crate::{api, assets, headers, openapi, pages, problem};
 
 /// The longest that making one answer may take.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
@@ -52,6 +52,7 @@ pub fn router(app: App) -> Router {
         .route("/api/v1/drifts/{id}", get(api::drifts::drift))
         .route("/api/v1/definitions/{digest}", get(api::definitions::definition))
         .route("/api/v1/vocabulary", get(api::vocabulary::vocabulary))
+        .route("/api/openapi.json", get(openapi::openapi))
         .route("/healthz", get(api::health::healthz))
         .route("/readyz", get(api::health::readyz))
         .route("/.well-known/mcp-index.json", get(api::signals::index))
