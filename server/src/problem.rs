@@ -146,6 +146,14 @@ impl Problem {
         problem
     }
 
+    /// A body that can't be taken.
+    pub(crate) fn bad_body(status: StatusCode, detail: String) -> Problem {
+        Problem {
+            detail,
+            ..Problem::from_status(status)
+        }
+    }
+
     /// Something failed here; the cause is logged and not told.
     pub(crate) fn internal(cause: &dyn std::fmt::Display) -> Problem {
         tracing::error!(%cause, "a request failed");

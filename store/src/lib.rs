@@ -12,6 +12,7 @@ pub mod definitions;
 pub mod drifts;
 pub mod error;
 pub mod finding;
+pub mod ledger;
 mod location;
 pub mod migrate;
 pub mod observations;

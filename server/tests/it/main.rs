@@ -3,6 +3,7 @@
 //!
 //! Invariant: nothing here leaves the machine but through loopback, and nothing that a test starts outlives it.
 
+mod answers;
 mod api;
 mod client;
 mod commands;
