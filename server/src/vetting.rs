@@ -8,6 +8,7 @@
 
 use mcpindex::check::Answer;
 use mcpindex::check::shape::CODES;
+use mcpindex_contract::change::{ChangeKind, Treatment};
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::markers::{Level, scan_definition};
 use mcpindex_contract::outcome::Outcome;
@@ -330,8 +331,10 @@ fn text_of(reasons: &mut Reasons, definition: &Definition) {
 }
 
 fn lately(reasons: &mut Reasons, drift: Option<&ToolDrift>, now: i64) {
+    // What a gate would hold.
     let matters = |drift: &&ToolDrift| {
-        now - drift.found_at < LATELY && drift.kinds.iter().any(|kind| kind.safety_relevant())
+        let is_held = |kind: &ChangeKind| kind.guard() == Treatment::Hold;
+        now - drift.found_at < LATELY && drift.kinds.iter().any(is_held)
     };
     if drift.filter(matters).is_some() {
         reasons.add("changed-lately", Some(Answer::NeedsPerson));

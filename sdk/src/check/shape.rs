@@ -226,7 +226,7 @@ pub const CODES: &[(&str, &str)] = &[
     ),
     (
         "changed-lately",
-        "It changed in a way that matters within the last 7 days.",
+        "It came or changed within the last 7 days in a way that a gate holds.",
     ),
     (
         "tools-declared",
