@@ -72,7 +72,9 @@ async fn ask(client: &IndexClient, subject: &Subject<'_>) -> Result<Consulted, S
     let name = match subject.server {
         Err(typed) if !is_registry_name(typed) => return Ok(Consulted::NoName),
         Err(typed) => Name::Plain(typed.to_owned()),
-        Ok(identity) if is_public(identity, subject.own_registries).await => Name::Plain(identity.to_string()),
+        Ok(identity) if is_public(identity, subject.own_registries).await => {
+            Name::Plain(identity.to_string())
+        }
         Ok(identity) => match fetch_own_key(client).await? {
             Some(key) => Name::Fingerprint(key, identity.to_string()),
             None => return Ok(Consulted::Private),
@@ -99,7 +101,10 @@ async fn ask(client: &IndexClient, subject: &Subject<'_>) -> Result<Consulted, S
     let (Some(first), true) = (items.next(), items.len() + 1 == asked) else {
         return Err("its answer has another number of items than it was asked about".to_owned());
     };
-    let alone = tools.into_iter().zip(items).filter(|(_, answer)| answer.alone == Some(true));
+    let alone = tools
+        .into_iter()
+        .zip(items)
+        .filter(|(_, answer)| answer.alone == Some(true));
     Ok(Consulted::Answered {
         answer: Box::new(first),
         alone: alone.map(|(tool, _)| tool).collect(),
@@ -137,7 +142,9 @@ fn questions(name: &Name, subject: &Subject<'_>) -> (Questions, Vec<String>) {
         let pin = subject.record.and_then(|record| record.tools.get(tool));
         if let (Some(pin), Some(question)) = (pin, items.first_mut()) {
             // What the server declares, if that waits; else what is let through.
-            let waiting = pin.waiting().map(|(digest, held)| (digest, held.definition.as_str()));
+            let waiting = pin
+                .waiting()
+                .map(|(digest, held)| (digest, held.definition.as_str()));
             let baseline = pin.baseline.as_ref();
             let baseline = baseline.map(|baseline| (baseline.digest.as_str(), baseline.definition.as_str()));
             if let Some((digest, definition)) = waiting.or(baseline) {
@@ -182,15 +189,19 @@ fn is_registry_name(text: &str) -> bool {
         let word = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         !part.is_empty() && part.len() <= 128 && part.bytes().all(word)
     };
-    text.split_once('/')
-        .is_some_and(|(space, name)| space.contains('.') && !space.starts_with('.') && is_plain(space) && is_plain(name))
+    text.split_once('/').is_some_and(|(space, name)| {
+        space.contains('.') && !space.starts_with('.') && is_plain(space) && is_plain(name)
+    })
 }
 
 /// One answer from what this machine knows and what an index says.
 ///
 /// What a person approved here stands, whatever an index says; nothing that an index says makes ready what a gate holds.
 pub fn joined(local: &Verdict, consulted: &Consulted) -> Answer {
-    let is_approved = local.reasons.first().is_some_and(|reason| reason.code == "approved");
+    let is_approved = local
+        .reasons
+        .first()
+        .is_some_and(|reason| reason.code == "approved");
     match (local.answer, consulted) {
         (answer, Consulted::Private | Consulted::NoName) => answer,
         (Answer::Unknown | Answer::NoSuch, Consulted::Failed { .. }) => Answer::TryLater,
@@ -217,7 +228,12 @@ pub fn joined(local: &Verdict, consulted: &Consulted) -> Answer {
 
 /// The index's word; one of a later index's is nothing to go by.
 fn says(answer: &IndexAnswer) -> Answer {
-    let all = [Answer::Ready, Answer::NeedsPerson, Answer::NoSuch, Answer::TryLater];
+    let all = [
+        Answer::Ready,
+        Answer::NeedsPerson,
+        Answer::NoSuch,
+        Answer::TryLater,
+    ];
     let said = all.into_iter().find(|known| known.name() == answer.verdict);
     said.unwrap_or(Answer::Unknown)
 }
@@ -275,7 +291,11 @@ mod tests {
     #[test]
     fn what_is_held_here_stays_held_and_what_a_person_approved_stays_approved() {
         let check = |answer, code, consulted: &Consulted, expected| {
-            assert_eq!(joined(&local(answer, code), consulted), expected, "{code} {consulted:?}");
+            assert_eq!(
+                joined(&local(answer, code), consulted),
+                expected,
+                "{code} {consulted:?}"
+            );
         };
         let ready = answered("ready", true, &[]);
         let person = answered("needs-person", true, &[]);
@@ -283,15 +303,45 @@ mod tests {
         check(Answer::TryLater, "pins-busy", &ready, Answer::TryLater);
         check(Answer::Ready, "approved", &person, Answer::Ready);
         check(Answer::Ready, "pinned-first-sight", &person, Answer::NeedsPerson);
-        check(Answer::Ready, "pinned-first-sight", &answered("unknown", true, &[]), Answer::Ready);
-        check(Answer::Ready, "tools-pinned", &answered("ready", true, &["a"]), Answer::NeedsPerson);
+        check(
+            Answer::Ready,
+            "pinned-first-sight",
+            &answered("unknown", true, &[]),
+            Answer::Ready,
+        );
+        check(
+            Answer::Ready,
+            "tools-pinned",
+            &answered("ready", true, &["a"]),
+            Answer::NeedsPerson,
+        );
         check(Answer::Unknown, "never-seen", &ready, Answer::Ready);
         check(Answer::Unknown, "never-seen", &person, Answer::NeedsPerson);
-        check(Answer::Unknown, "never-seen", &answered("no-such", false, &[]), Answer::Unknown);
-        check(Answer::Unknown, "never-seen", &answered("no-such", true, &[]), Answer::NoSuch);
-        check(Answer::Unknown, "never-seen", &answered("perfectly-fine", true, &[]), Answer::Unknown);
+        check(
+            Answer::Unknown,
+            "never-seen",
+            &answered("no-such", false, &[]),
+            Answer::Unknown,
+        );
+        check(
+            Answer::Unknown,
+            "never-seen",
+            &answered("no-such", true, &[]),
+            Answer::NoSuch,
+        );
+        check(
+            Answer::Unknown,
+            "never-seen",
+            &answered("perfectly-fine", true, &[]),
+            Answer::Unknown,
+        );
         check(Answer::NoSuch, "no-such-tool", &ready, Answer::Ready);
-        check(Answer::NoSuch, "no-such-server", &answered("no-such", false, &[]), Answer::NoSuch);
+        check(
+            Answer::NoSuch,
+            "no-such-server",
+            &answered("no-such", false, &[]),
+            Answer::NoSuch,
+        );
     }
 
     #[test]

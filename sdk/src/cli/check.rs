@@ -84,7 +84,14 @@ pub(super) fn run(arguments: CheckArguments, output: &mut Output) -> Exit {
         None => verdict.answer,
     };
     if arguments.json {
-        let document = document(key.as_ref(), tool, record.as_deref(), &verdict, index.as_ref(), answer);
+        let document = document(
+            key.as_ref(),
+            tool,
+            record.as_deref(),
+            &verdict,
+            index.as_ref(),
+            answer,
+        );
         print_document(output, &document);
     } else {
         print(key.as_ref(), tool, &verdict, index.as_ref(), answer, output);
