@@ -9,7 +9,9 @@
 pub(crate) mod check;
 pub(crate) mod definitions;
 pub(crate) mod drifts;
+pub(crate) mod fingerprint_key;
 pub(crate) mod health;
+pub(crate) mod keys;
 pub(crate) mod ledger;
 pub(crate) mod search;
 pub(crate) mod servers;

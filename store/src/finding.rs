@@ -26,7 +26,8 @@ impl Store {
     pub async fn keep_older_servers(&self) -> Result<usize, StoreError> {
         let mut done = 0;
         loop {
-            let mut session = self.write().await?;
+            // Found without the right to write, for which others would have to wait.
+            let mut session = self.read().await?;
             let level = level(&mut session).await?;
             let identities: Vec<String> = on!(session, connection => {
                 sqlx::query_scalar(
@@ -34,13 +35,15 @@ impl Store {
                 )
                 .bind(level).bind(PAGE).fetch_all(connection).await?
             });
+            drop(session);
+            if identities.is_empty() {
+                return Ok(done);
+            }
+            let mut session = self.write().await?;
             for identity in &identities {
                 keep_all(&mut session, identity).await?;
             }
             session.commit().await?;
-            if identities.is_empty() {
-                return Ok(done);
-            }
             done += identities.len();
         }
     }

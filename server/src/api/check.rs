@@ -14,6 +14,7 @@ use mcpindex_store::sightings::{Question, Reference, Sightings, ToolDrift};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::access::limits::Counted;
 use crate::app::{App, MAX_REFERENCE};
 use crate::links;
 use crate::problem::Problem;
@@ -25,6 +26,9 @@ use crate::when::rfc3339;
 const MAX_BODY: usize = 256 * 1024;
 /// The longest name of a tool that is looked up, in bytes.
 const MAX_TOOL: usize = 8 * 1024;
+
+/// Questions of one request that count as one look-up of an address.
+const COUNTED_AS_ONE: usize = 16;
 
 /// Questions.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -167,10 +171,16 @@ struct CheckedArtifactBody {
         (status = 200, body = AnswersBody),
         (status = 413, description = "More than 256 KiB"),
         (status = 415, description = "Not `application/json`"),
+        (status = 429, description = "More than one address may ask; `Retry-After` says when to come again"),
     )
 )]
 pub(crate) async fn check(State(app): State<App>, request: Request) -> Result<Json<AnswersBody>, Problem> {
+    let address = app.access.sender(request.extensions(), request.headers());
     let questions = read(request).await?;
+    let amount = u64::try_from(questions.len().div_ceil(COUNTED_AS_ONE)).unwrap_or(u64::MAX);
+    if !app.access.limits.allows(Counted::Lookups, address, amount) {
+        return Err(Problem::limited("too much was asked from this address"));
+    }
     let items = answers(&app, &questions).await?;
     Ok(Json(AnswersBody {
         items: questions
@@ -231,23 +241,24 @@ async fn read(request: Request) -> Result<Vec<Question>, Problem> {
         .and_then(|value| value.to_str().ok());
     let is_json = content_type.is_some_and(|value| value.to_ascii_lowercase().contains("application/json"));
     if !is_json {
-        return Err(Problem::bad_body(
+        return Err(Problem::wrong_body(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "the body must be `application/json`".to_owned(),
         ));
     }
     let body = to_bytes(request.into_body(), MAX_BODY).await.map_err(|_| {
         let detail = format!("the body is larger than {} KiB, or broke off", MAX_BODY / 1024);
-        Problem::bad_body(StatusCode::PAYLOAD_TOO_LARGE, detail)
+        Problem::wrong_body(StatusCode::PAYLOAD_TOO_LARGE, detail)
     })?;
-    let refused = |detail| Problem::bad_body(StatusCode::BAD_REQUEST, detail);
     let body: QuestionsBody = serde_json::from_slice(&body)
-        .map_err(|error| refused(format!("the body is not a list of questions: {error}")))?;
+        .map_err(|error| Problem::bad_body(&format!("a list of questions ({error})")))?;
     if body.items.is_empty() || body.items.len() > MAX_ITEMS {
-        return Err(refused(format!("`items`: expected 1 to {MAX_ITEMS} questions")));
+        return Err(Problem::bad_body(&format!(
+            "1 to {MAX_ITEMS} questions in `items`"
+        )));
     }
     let questions = body.items.into_iter().enumerate().map(|(index, item)| {
-        question(item).map_err(|expected| refused(format!("`items[{index}]`: expected {expected}")))
+        question(item).map_err(|expected| Problem::bad_body(&format!("{expected} in `items[{index}]`")))
     });
     questions.collect()
 }

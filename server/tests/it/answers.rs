@@ -1,25 +1,32 @@
 //! "Has this been vetted?": check, trust, search and ledger over HTTP, on both databases.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request};
 use insta::assert_json_snapshot;
+use mcpindex::check::online::{Consulted, Subject, consult};
 use mcpindex::check::shape::{CODES, IndexAnswers, Question, Questions};
+use mcpindex::index::{Base, Chosen, IndexClient};
 use mcpindex_contract::digest::Digest;
 use mcpindex_contract::identity::Identity;
 use mcpindex_contract::outcome::Outcome;
 use mcpindex_contract::signal::{Digests, Event, FingerprintKey, InstallId, Sdk, Signal};
 use mcpindex_contract::surface::{Member, MemberKind};
+use mcpindex_server::access::Read;
 use mcpindex_server::app::App;
 use mcpindex_server::ingest::Ingest;
 use mcpindex_server::router::router;
 use mcpindex_store::Store;
+use mcpindex_store::accounts::Scope;
 use mcpindex_store::signals::{Network, Received};
 use mcpindex_store::testing::{TestStore, on_each_backend};
+use secrecy::SecretString;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
+use crate::access::{self, key};
 use crate::client::{Answer, Client, NOW, app, clock};
 use crate::seed::{BROKEN, FILES, Look, PENDING, REMOTE, found, look, seed, surface, tool};
 use crate::signals::rules;
@@ -346,7 +353,7 @@ async fn a_question_that_is_none_is_refused_whole() {
     let index = Index::seeded(&database.store).await;
     let fp = "0".repeat(32);
     for (body, expected) in [
-        ("", "not a list of questions"),
+        ("", "a list of questions"),
         ("{}", "missing field `items`"),
         (r#"{"items":[]}"#, "1 to 256"),
         (r#"{"items":[{}]}"#, "exactly one of `server` and `server_fp`"),
@@ -607,4 +614,91 @@ async fn a_server_that_comes_back_from_failing_is_known_again() {
     let answer = index.ask(vec![of(&identity, Some("a"))]).await["items"][0].clone();
     assert_eq!(shown(&answer), "ready: declared-now");
     assert_eq!(answer["artifact"], Value::Null);
+}
+
+#[tokio::test]
+async fn the_organisations_key_is_for_whoever_shows_a_key_of_the_index() {
+    on_each_backend(async |store| {
+        seed(&store).await;
+        let index = access::Index::start(&store, Read::Public, false);
+        let path = "/api/v1/fingerprint-key";
+        assert_eq!(Client(store.clone()).get(path).await.status, 401);
+        let member = key(&store, &[Scope::Ingest]).await;
+        let first = index.get_with(&member.text, path).await;
+        assert_eq!(
+            (first.status.as_u16(), first.header("cache-control")),
+            (200, "private, no-store")
+        );
+        let given = first.json()["key"].as_str().unwrap().to_owned();
+        assert_eq!(given.len(), 64);
+        assert_eq!(index.get_with(&member.text, path).await.json(), first.json());
+        index.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_clients_half_asks_and_reads_a_members_only_index() {
+    let database = TestStore::sqlite().await;
+    let store = &database.store;
+    seed(store).await;
+    let private = "http://10.0.0.1/mcp";
+    let signed_in = Look {
+        version: None,
+        at: NOW - 60,
+        outcome: Outcome::Ok,
+        detail: None,
+        surface: Some(surface(&[tool("a", "A.")])),
+    };
+    look(store, private, signed_in).await;
+    store.organisation_key([7; 32]).await.unwrap();
+    store.keep_older_servers().await.unwrap();
+    let index = access::Index::members(store);
+    let member = key(store, &[Scope::Read]).await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = Base::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+    let service = index
+        .router
+        .clone()
+        .into_make_service_with_connect_info::<SocketAddr>();
+    let serving = tokio::spawn(async move { axum::serve(listener, service).await });
+
+    let consulted = async |key: Option<&str>, server: &str, tool: Option<&str>| {
+        let chosen = Chosen {
+            base: base.clone(),
+            key: key.map(SecretString::from),
+        };
+        let client = IndexClient::new(&chosen).unwrap();
+        let identity = Identity::from_reference(server)
+            .map(|launched| launched.identity)
+            .ok();
+        let subject = Subject {
+            server: identity.as_ref().ok_or(server),
+            tool,
+            record: None,
+            own_registries: &[],
+        };
+        match consult(&client, &subject).await {
+            Consulted::Answered { answer, .. } => shown(&serde_json::to_value(*answer).unwrap()),
+            other => format!("{other:?}"),
+        }
+    };
+    let with = Some(member.text.as_str());
+    assert_eq!(
+        consulted(with, FILES, Some("list_directory")).await,
+        "ready: declared-now last-look-failed"
+    );
+    assert_eq!(
+        consulted(with, "io.github.example/files", Some("never")).await,
+        "no-such: no-such-tool"
+    );
+    // Named by fingerprint, since nobody outside may know of it.
+    assert_eq!(consulted(with, private, Some("a")).await, "ready: declared-now");
+    assert_eq!(consulted(None, private, Some("a")).await, "Private");
+    let refused = consulted(None, FILES, None).await;
+    assert!(refused.contains("`mcpindex login`"), "{refused}");
+    serving.abort();
+    let gone = consulted(with, FILES, None).await;
+    assert!(gone.starts_with("Failed"), "{gone}");
+    index.stop().await;
 }

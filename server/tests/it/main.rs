@@ -3,6 +3,8 @@
 //!
 //! Invariant: nothing here leaves the machine but through loopback, and nothing that a test starts outlives it.
 
+mod access;
+mod access_keys;
 mod answers;
 mod api;
 mod client;
