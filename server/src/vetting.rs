@@ -182,7 +182,7 @@ pub(crate) fn of_tool(question: &Question, found: &Sightings, rule: Option<&Flee
 #[derive(Debug, Clone)]
 pub(crate) enum Tools {
     /// All that it declares now.
-    Whole(Surface),
+    Whole(Box<Surface>),
     /// Nothing was determined.
     None,
     /// More than is looked through in one answer.

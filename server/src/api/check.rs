@@ -231,7 +231,7 @@ async fn tools(app: &App, found: &Sightings, room: &mut i64) -> Result<Tools, Pr
         return Ok(Tools::TooMany);
     }
     let surface = app.store.surface(observation).await?;
-    Ok(surface.map_or(Tools::None, Tools::Whole))
+    Ok(surface.map_or(Tools::None, |surface| Tools::Whole(Box::new(surface))))
 }
 
 async fn read(request: Request) -> Result<Vec<Question>, Problem> {
