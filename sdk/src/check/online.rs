@@ -146,7 +146,7 @@ fn questions(name: &Name, subject: &Subject<'_>) -> (Questions, Vec<String>) {
                 .waiting()
                 .map(|(digest, held)| (digest, held.definition.as_str()));
             let baseline = pin.baseline.as_ref();
-            let baseline = baseline.map(|baseline| (baseline.digest.as_str(), baseline.definition.as_str()));
+            let baseline = baseline.map(|baseline| (baseline.digest.as_str(), &*baseline.definition));
             if let Some((digest, definition)) = waiting.or(baseline) {
                 of_definition(question, digest, definition);
             }
