@@ -1,6 +1,7 @@
 //! Real processes and real sockets: the fixture server, rmcp, and the official SDKs as foreign peers.
 
 mod check;
+mod check_online;
 mod cli;
 mod client;
 mod clients;
