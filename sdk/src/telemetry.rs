@@ -135,6 +135,8 @@ pub struct Counts {
     pub dropped: u64,
     /// Sightings of servers that this index must not hear of.
     pub left_out: u64,
+    /// Sightings that the index was asked about, whatever it answered.
+    pub asked: u64,
     /// Signals that the index acknowledged.
     pub sent: u64,
     /// Signals, or sightings where it did not get that far, that did not reach the index.

@@ -189,6 +189,8 @@ impl Sender {
         for advice in advice {
             (self.shared.options.say)(advice);
         }
+        let count = observed.len() as u64;
+        self.shared.count(|counts| counts.asked += count);
     }
 
     fn may_send(&mut self) -> bool {
