@@ -142,9 +142,7 @@ fn questions(name: &Name, subject: &Subject<'_>) -> (Questions, Vec<String>) {
         let pin = subject.record.and_then(|record| record.tools.get(tool));
         if let (Some(pin), Some(question)) = (pin, items.first_mut()) {
             // What the server declares, if that waits; else what is let through.
-            let waiting = pin
-                .waiting()
-                .map(|(digest, held)| (digest, held.definition.as_str()));
+            let waiting = pin.waiting().map(|(digest, held)| (digest, &*held.definition));
             let baseline = pin.baseline.as_ref();
             let baseline = baseline.map(|baseline| (baseline.digest.as_str(), &*baseline.definition));
             if let Some((digest, definition)) = waiting.or(baseline) {
