@@ -5,6 +5,8 @@
 //!
 //! Invariant: a pin that can't be read is never an answer of "fine", nor is a definition that is held.
 
+pub mod shape;
+
 use crate::gate::refusal::named;
 use crate::pins::{PinsError, Record, ToolPin, Via};
 

@@ -13,7 +13,7 @@ mod document;
 mod file;
 mod index;
 mod key;
-mod lock;
+pub(crate) mod lock;
 mod published;
 mod record;
 mod verify;

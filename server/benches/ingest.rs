@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use mcpindex::clock::{Clock, SystemClock};
 use mcpindex_contract::signal::{Event, Fingerprint, InstallId, Sdk, Signal, write};
-use mcpindex_server::access::Access;
+use mcpindex_server::access::{Access, AccessRules, Rates, Read};
 use mcpindex_server::app::App;
-use mcpindex_server::ingest::{FleetRule, Ingest, IngestRules, Rates};
+use mcpindex_server::ingest::{FleetRule, Ingest, IngestRules};
 use mcpindex_server::login::Login;
 use mcpindex_server::router::router;
 use mcpindex_store::Store;
@@ -155,12 +155,7 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
     let now = clock.unix_seconds();
     store.prepare_signal_days(now).await.expect("days");
     let rules = IngestRules {
-        rates: Rates {
-            batches_per_minute: u64::MAX,
-            signals_per_hour: u64::MAX,
-            lookups_per_minute: u64::MAX,
-            registrations_per_minute: u64::MAX,
-        },
+        open: true,
         fleet: FleetRule {
             authenticated_installs: 2,
             authenticated_networks: 2,
@@ -168,8 +163,19 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
             anonymous_networks: 3,
         },
         keep: 30 * 86_400,
+    };
+    let access = AccessRules {
+        read: Read::Public,
+        rates: Rates {
+            batches_per_minute: u64::MAX,
+            signals_per_hour: u64::MAX,
+            lookups_per_minute: u64::MAX,
+            registrations_per_minute: u64::MAX,
+            ..Rates::default()
+        },
         proxies: Vec::new(),
     };
+    let access = Access::new(access, Arc::clone(&clock));
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     let mut rounds = Vec::new();
@@ -181,7 +187,7 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
         crawling: None,
         ingest: Some(ingest),
         base: format!("http://{address}/").parse().expect("a URL"),
-        access: Arc::new(Access::public()),
+        access: Arc::new(access),
         login: Arc::new(Login::none()),
     };
     let service = router(app).into_make_service_with_connect_info::<SocketAddr>();

@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 use mcpindex_store::Location;
 use secrecy::{ExposeSecret as _, SecretString};
 use toml::de::{DeTable, DeValue};
-use url::Url;
+use url::{Host, Url};
 
-use crate::ingest::{FleetRule, IngestRules, Rates};
+use crate::access::{AccessRules, Rates, Read};
+use crate::ingest::{FleetRule, IngestRules};
 use keys::{KEYS, Key, Set, refuse_misspelt_variable, unknown_key, unknown_section};
 use values::database;
 pub use values::{Every, listen_address};
@@ -37,6 +38,8 @@ pub struct Settings {
     pub file: Option<PathBuf>,
     /// `[server]`.
     pub server: ServerSettings,
+    /// `[access]`.
+    pub access: AccessSettings,
     /// `[database]`; `None` is the SQLite file in the data folder.
     pub database: Option<Location>,
     /// `[crawl]`.
@@ -54,6 +57,15 @@ pub struct ServerSettings {
     pub listen: SocketAddr,
     /// The address that people use, when it is another one.
     pub public_url: Option<Url>,
+    /// Addresses of proxies whose `X-Forwarded-For` is believed.
+    pub proxies: Vec<IpAddr>,
+}
+
+/// `[access]`: who may read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccessSettings {
+    /// Who may; `None`: everybody where only this machine can reach the server, else members.
+    pub read: Option<Read>,
 }
 
 /// `[crawl]`: how servers are looked at.
@@ -84,8 +96,6 @@ pub struct IngestSettings {
     pub rates: Rates,
     /// How long signals are kept.
     pub keep: Every,
-    /// Addresses of proxies whose `X-Forwarded-For` is believed.
-    pub proxies: Vec<IpAddr>,
 }
 
 /// Why settings could not be read.
@@ -149,7 +159,9 @@ impl Settings {
             server: ServerSettings {
                 listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
                 public_url: None,
+                proxies: Vec::new(),
             },
+            access: AccessSettings { read: None },
             database: None,
             crawl: CrawlSettings {
                 every: Every::DAY,
@@ -162,14 +174,8 @@ impl Settings {
             },
             ingest: IngestSettings {
                 open: None,
-                rates: Rates {
-                    batches_per_minute: 120,
-                    signals_per_hour: 10_000,
-                    lookups_per_minute: 600,
-                    registrations_per_minute: 10,
-                },
+                rates: Rates::default(),
                 keep: Every::MONTH,
-                proxies: Vec::new(),
             },
             fleet: FleetRule {
                 authenticated_installs: 2,
@@ -235,15 +241,38 @@ impl Settings {
         }
     }
 
-    /// How signals are taken in by a server that listens here; `None` where they are not.
-    pub fn for_ingest(&self, listening: SocketAddr) -> Option<IngestRules> {
-        let open = self.ingest.open.unwrap_or(listening.ip().is_loopback());
-        open.then(|| IngestRules {
-            rates: self.ingest.rates.clone(),
+    /// How signals are taken in by a server that listens here.
+    pub fn for_ingest(&self, listening: SocketAddr) -> IngestRules {
+        IngestRules {
+            open: self.ingest.open.unwrap_or(self.is_local(listening)),
             fleet: self.fleet.clone(),
             keep: self.ingest.keep.seconds(),
-            proxies: self.ingest.proxies.clone(),
-        })
+        }
+    }
+
+    /// Who may do what at a server that listens here.
+    pub fn for_access(&self, listening: SocketAddr) -> AccessRules {
+        let read = if self.is_local(listening) {
+            Read::Public
+        } else {
+            Read::Members
+        };
+        AccessRules {
+            read: self.access.read.unwrap_or(read),
+            rates: self.ingest.rates.clone(),
+            proxies: self.server.proxies.clone(),
+        }
+    }
+
+    /// Whether only this machine is meant to reach a server that listens here: behind a proxy, a public address says otherwise.
+    fn is_local(&self, listening: SocketAddr) -> bool {
+        let is_loopback = |url: &Url| match url.host() {
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            Some(Host::Domain(name)) => name == "localhost",
+            None => false,
+        };
+        listening.ip().is_loopback() && self.server.public_url.as_ref().is_none_or(is_loopback)
     }
 
     fn read_file(&mut self, path: &Path, text: &str) -> Result<(), ConfigError> {
@@ -419,6 +448,7 @@ mod tests {
         assert_eq!(read.server, defaults.server);
         assert!(read.database.is_none());
         assert_eq!(read.crawl, defaults.crawl);
+        assert_eq!(read.access, defaults.access);
         assert_eq!(read.ingest, defaults.ingest);
         assert_eq!(read.fleet, defaults.fleet);
     }
@@ -577,13 +607,48 @@ mod tests {
             let rules = read(text)
                 .expect("right")
                 .for_ingest(listening.parse().expect("an address"));
-            assert_eq!(rules.is_some(), open, "{text} {listening}");
+            assert_eq!(rules.open, open, "{text} {listening}");
         };
         check("", "127.0.0.1:1", true);
+        check(
+            "[server]\npublic_url = \"https://a.example/\"\n",
+            "127.0.0.1:1",
+            false,
+        );
         check("", "[::1]:1", true);
         check("", "0.0.0.0:1", false);
         check("[ingest]\nopen = true\n", "0.0.0.0:1", true);
         check("[ingest]\nopen = false\n", "127.0.0.1:1", false);
+    }
+
+    #[test]
+    fn an_index_that_others_reach_is_its_members_unless_said_otherwise() {
+        let check = |text: &str, listening: &str, expected: Read| {
+            let rules = read(text)
+                .expect("right")
+                .for_access(listening.parse().expect("an address"));
+            assert_eq!(rules.read, expected, "{text} {listening}");
+        };
+        check("", "127.0.0.1:1", Read::Public);
+        check("", "[::1]:1", Read::Public);
+        check("", "0.0.0.0:1", Read::Members);
+        check("", "192.0.2.1:1", Read::Members);
+        check(
+            "[server]\npublic_url = \"https://a.example/\"\n",
+            "127.0.0.1:1",
+            Read::Members,
+        );
+        check(
+            "[server]\npublic_url = \"http://localhost:9/\"\n",
+            "127.0.0.1:1",
+            Read::Public,
+        );
+        check("[access]\nread = \"public\"\n", "0.0.0.0:1", Read::Public);
+        check("[access]\nread = \"members\"\n", "127.0.0.1:1", Read::Members);
+        check_refused(
+            "[access]\nread = \"all\"\n",
+            "etc/mcpindex.toml:2: [access] read: `all` is no answer to who may read: write public or members",
+        );
     }
 
     #[test]
@@ -597,8 +662,8 @@ mod tests {
             "etc/mcpindex.toml:2: [ingest] keep: `7d` is too short: signals may be 7 days old when they come, so at least 8d",
         );
         check_refused(
-            "[ingest]\nproxies = [\"10.0.0.0/8\"]\n",
-            "etc/mcpindex.toml:2: [ingest] proxies: `10.0.0.0/8` is no address: write it as 10.0.0.1",
+            "[server]\nproxies = [\"10.0.0.0/8\"]\n",
+            "etc/mcpindex.toml:2: [server] proxies: `10.0.0.0/8` is no address: write it as 10.0.0.1",
         );
     }
 

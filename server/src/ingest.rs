@@ -1,15 +1,12 @@
-//! Taking in what installs tell, and answering what they told: the queue that commits many at once, the limits, the rule
-//! for what is shown, and the work in the background (counting, days to come, days past keeping).
+//! Taking in what installs tell, and answering what they told: the queue that commits many at once, the rule for
+//! what is shown, and the work in the background (counting, days to come, days past keeping).
 //!
 //! Invariant: a signal is acknowledged after the commit that holds it and never before; whoever is turned away is told so,
 //! and nothing of theirs is kept.
 
 pub(crate) mod fleet;
-pub(crate) mod limits;
 mod queue;
-pub(crate) mod sender;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,9 +16,6 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub use fleet::FleetRule;
-pub use limits::Rates;
-
-use limits::Limits;
 use queue::Queue;
 
 /// Between two countings.
@@ -32,20 +26,17 @@ const DAYS_EVERY: Duration = Duration::from_secs(3_600);
 /// How signals are taken in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IngestRules {
-    /// How much one address may send and ask.
-    pub rates: Rates,
+    /// Whether whoever reaches the address may send and ask; else it takes a key.
+    pub open: bool,
     /// What is shown of what installs told.
     pub fleet: FleetRule,
     /// Seconds that signals are kept; their counts stay.
     pub keep: i64,
-    /// Addresses of proxies whose word on the sender's address counts.
-    pub proxies: Vec<IpAddr>,
 }
 
 /// What handlers need of it.
 pub struct Ingest {
     pub(crate) rules: IngestRules,
-    pub(crate) limits: Limits,
     pub(crate) queue: Queue,
 }
 
@@ -67,11 +58,7 @@ impl Ingest {
             rules.keep,
             stop.clone(),
         )));
-        let ingest = Ingest {
-            limits: Limits::new(rules.rates.clone(), clock),
-            rules,
-            queue,
-        };
+        let ingest = Ingest { rules, queue };
         (Arc::new(ingest), Running { stop, tasks })
     }
 }

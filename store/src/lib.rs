@@ -6,6 +6,7 @@
 //! Invariant: no SQL anywhere else; every write transaction goes through one door (`BEGIN IMMEDIATE` on SQLite);
 //! what a method has acknowledged is durable.
 
+pub mod accounts;
 mod compare;
 pub mod definitions;
 pub mod drifts;

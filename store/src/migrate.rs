@@ -36,6 +36,7 @@ migrations! {
     7 "0007_changed_members",
     8 "0008_witnesses",
     9 "0009_signals",
+    10 "0010_accounts",
 }
 
 /// How far a database's schema is from this program's.

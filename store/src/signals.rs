@@ -36,11 +36,11 @@ mod tokens;
 
 pub use counts::FleetDrift;
 pub use fingerprints::CrawlDrift;
-pub use tokens::{Registration, TokenHash};
+pub use tokens::Registration;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use mcpindex_contract::signal::Signal;
 use sha2::{Digest as _, Sha256};
@@ -50,6 +50,10 @@ use crate::{Store, StoreError};
 
 pub(crate) const DAY: i64 = 86_400;
 const HOUR: i64 = 3_600;
+
+/// Bytes that are kept of an address.
+const IPV4_BYTES: usize = 3;
+const IPV6_BYTES: usize = 6;
 
 /// Rows of one statement: SQLite takes 32,766 parameters, and a row has 17.
 const ROWS: usize = 500;
@@ -62,13 +66,35 @@ impl Network {
     /// The network of an address.
     pub fn of(address: IpAddr) -> Network {
         Network(match address.to_canonical() {
-            IpAddr::V4(address) => address.octets()[..3].to_vec(),
-            IpAddr::V6(address) => address.octets()[..6].to_vec(),
+            IpAddr::V4(address) => address.octets()[..IPV4_BYTES].to_vec(),
+            IpAddr::V6(address) => address.octets()[..IPV6_BYTES].to_vec(),
         })
     }
 
-    fn bytes(&self) -> &[u8] {
+    /// As people write it: `192.0.2.0/24`, `2001:db8:1::/48`.
+    pub fn shown(&self) -> String {
+        let octet = |index| self.0.get(index).copied().unwrap_or(0);
+        if self.0.len() == IPV4_BYTES {
+            return format!("{}.{}.{}.0/24", octet(0), octet(1), octet(2));
+        }
+        let mut octets = [0; 16];
+        for (index, place) in octets.iter_mut().enumerate() {
+            *place = octet(index);
+        }
+        format!("{}/48", Ipv6Addr::from(octets))
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    pub(crate) fn from_bytes(bytes: Vec<u8>) -> Result<Network, StoreError> {
+        match bytes.len() {
+            IPV4_BYTES | IPV6_BYTES => Ok(Network(bytes)),
+            length => Err(StoreError::Corrupt {
+                what: format!("a network of {length} bytes"),
+            }),
+        }
     }
 }
 
@@ -247,5 +273,17 @@ mod tests {
         check("192.0.2.1", "::ffff:192.0.2.9", true);
         check("2001:db8:1:2::1", "2001:db8:1:ffff::1", true);
         check("2001:db8:1::1", "2001:db8:2::1", false);
+    }
+
+    #[test]
+    fn a_network_is_shown_as_people_write_it() {
+        let check = |address: &str, shown: &str| {
+            let network = Network::of(address.parse().unwrap());
+            assert_eq!(network.shown(), shown);
+            assert_eq!(Network::from_bytes(network.bytes().to_vec()).unwrap(), network);
+            assert_eq!(format!("{network:?}"), "Network(…)");
+        };
+        check("192.0.2.7", "192.0.2.0/24");
+        check("2001:db8:1:2::3", "2001:db8:1::/48");
     }
 }

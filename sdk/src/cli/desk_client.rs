@@ -3,7 +3,6 @@
 //! Invariant: no redirect is followed (headers that carry credentials go to the host that was named and to no other), and
 //! no cookie is kept.
 
-use std::error::Error;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -37,33 +36,7 @@ impl HttpClient for DeskClient {
     fn send(&self, request: reqwest::Request) -> BoxFuture<'_, Result<reqwest::Response, HttpError>> {
         self.client
             .execute(request)
-            .map(|answer| answer.map_err(|error| why(&error)))
+            .map(|answer| answer.map_err(|error| HttpError::of(&error)))
             .boxed()
-    }
-}
-
-fn why(error: &reqwest::Error) -> HttpError {
-    if error.is_timeout() {
-        return HttpError::TimedOut;
-    }
-    let causes = || std::iter::successors(error.source(), |cause| (*cause).source());
-    // An I/O error hides the TLS error inside it from `source`.
-    let tls = causes().find_map(|cause| {
-        let inner = cause
-            .downcast_ref::<std::io::Error>()
-            .and_then(std::io::Error::get_ref);
-        cause
-            .downcast_ref::<rustls::Error>()
-            .or_else(|| inner?.downcast_ref::<rustls::Error>())
-    });
-    match tls {
-        Some(error) => HttpError::Tls {
-            reason: error.to_string(),
-        },
-        None => HttpError::Unreachable {
-            reason: causes()
-                .last()
-                .map_or_else(|| error.to_string(), ToString::to_string),
-        },
     }
 }

@@ -14,10 +14,10 @@ use crate::state::open_lock;
 
 /// Held until it is dropped.
 #[derive(Debug)]
-pub(super) struct Lock(#[expect(dead_code, reason = "the lock lasts as long as the file is open")] File);
+pub(crate) struct Lock(#[expect(dead_code, reason = "the lock lasts as long as the file is open")] File);
 
 #[derive(Debug)]
-pub(super) enum LockError {
+pub(crate) enum LockError {
     /// Another process held it all the time.
     Busy,
     /// It can't be locked at all.
@@ -25,7 +25,7 @@ pub(super) enum LockError {
 }
 
 /// Locks `path`, which is made when it is missing (its directory must be there), waiting for at most `limit`.
-pub(super) fn lock(path: &Path, limit: Duration) -> Result<Lock, LockError> {
+pub(crate) fn lock(path: &Path, limit: Duration) -> Result<Lock, LockError> {
     let file = open_lock(path).map_err(LockError::Failed)?;
     match file.try_lock() {
         Ok(()) => return Ok(Lock(file)),

@@ -13,6 +13,7 @@ pub(crate) mod events;
 pub(crate) mod mirror;
 pub(crate) mod remote;
 
+use std::error::Error;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -58,6 +59,35 @@ pub enum HttpError {
         /// The limit.
         limit: usize,
     },
+}
+
+impl HttpError {
+    /// Why the HTTP client had no answer, in as few words as help.
+    pub fn of(error: &reqwest::Error) -> HttpError {
+        if error.is_timeout() {
+            return HttpError::TimedOut;
+        }
+        let causes = || std::iter::successors(error.source(), |cause| (*cause).source());
+        // An I/O error hides the TLS error inside it from `source`.
+        let tls = causes().find_map(|cause| {
+            let inner = cause
+                .downcast_ref::<std::io::Error>()
+                .and_then(std::io::Error::get_ref);
+            cause
+                .downcast_ref::<rustls::Error>()
+                .or_else(|| inner?.downcast_ref::<rustls::Error>())
+        });
+        match tls {
+            Some(error) => HttpError::Tls {
+                reason: error.to_string(),
+            },
+            None => HttpError::Unreachable {
+                reason: causes()
+                    .last()
+                    .map_or_else(|| error.to_string(), ToString::to_string),
+            },
+        }
+    }
 }
 
 /// Sends one request. Redirects are the implementation's business; time and bytes of the body are counted by the wire.

@@ -15,15 +15,17 @@ use axum::response::{IntoResponse, Response};
 use mcpindex_contract::json::{self, Value};
 use mcpindex_contract::signal::{self, Fingerprint, InstallId, MAX_SIGNALS, Signal};
 use mcpindex_store::StoreError;
-use mcpindex_store::signals::{Network, Received, Registration, TokenHash};
+use mcpindex_store::accounts::SecretHash;
+use mcpindex_store::signals::{Network, Received, Registration};
 use serde::Serialize;
 use serde_json::json;
 
+use crate::access::Access;
+use crate::access::limits::{COME_AGAIN, Counted};
 use crate::app::App;
 use crate::assets::hex;
+use crate::ingest::Ingest;
 use crate::ingest::fleet::Answer;
-use crate::ingest::limits::Counted;
-use crate::ingest::{Ingest, sender};
 use crate::problem::AsPublished;
 
 /// The largest batch, in bytes: 256 signals of version 2 with many kinds each.
@@ -34,8 +36,6 @@ const MAX_QUESTION_BODY: usize = 64 * 1024;
 const MAX_FINGERPRINTS: usize = 256;
 /// The most installs of one batch that are looked at for proof.
 const MAX_PROVED: usize = 32;
-/// Seconds after which a sender that was limited may come again, as published.
-const LIMITED_FOR: u64 = 60;
 /// Seconds after which a batch that found no room may come again.
 const BUSY_FOR: u64 = 5;
 
@@ -68,7 +68,7 @@ const REGISTERED: Refusal = refusal(StatusCode::CONFLICT, "already_registered");
 const LIMITED: Refusal = Refusal {
     status: StatusCode::TOO_MANY_REQUESTS,
     error: "rate_limited",
-    retry_after: Some(LIMITED_FOR),
+    retry_after: Some(COME_AGAIN),
 };
 const BUSY: Refusal = Refusal {
     status: StatusCode::SERVICE_UNAVAILABLE,
@@ -103,6 +103,7 @@ fn as_published(status: StatusCode, body: &serde_json::Value) -> Response {
 /// A request to an index that takes signals.
 struct Asked {
     ingest: Arc<Ingest>,
+    access: Arc<Access>,
     address: IpAddr,
     headers: HeaderMap,
     query: Option<String>,
@@ -113,9 +114,10 @@ impl Asked {
     fn of(app: &App, request: Request) -> Result<Asked, Refusal> {
         let ingest = app.ingest.clone().ok_or(NOT_FOUND)?;
         let (parts, body) = request.into_parts();
-        let address = sender::address(&parts.extensions, &parts.headers, &ingest.rules.proxies);
+        let address = app.access.sender(&parts.extensions, &parts.headers);
         Ok(Asked {
             ingest,
+            access: Arc::clone(&app.access),
             address,
             query: parts.uri.query().map(str::to_owned),
             headers: parts.headers,
@@ -125,7 +127,7 @@ impl Asked {
 
     fn limit(&self, counted: Counted, amount: usize) -> Result<(), Refusal> {
         let amount = u64::try_from(amount).unwrap_or(u64::MAX);
-        let allowed = self.ingest.limits.allows(counted, self.address, amount);
+        let allowed = self.access.limits.allows(counted, self.address, amount);
         if allowed { Ok(()) } else { Err(LIMITED) }
     }
 
@@ -153,11 +155,11 @@ impl Asked {
     }
 
     /// `Authorization: Bearer TOKEN`, by the token's hash.
-    fn token(&self) -> Option<TokenHash> {
+    fn token(&self) -> Option<SecretHash> {
         let value = self.headers.get(AUTHORIZATION)?.to_str().ok()?;
         let (scheme, token) = value.split_once(' ')?;
         let token = token.trim();
-        (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then(|| TokenHash::of(token))
+        (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then(|| SecretHash::of(token))
     }
 }
 
@@ -205,7 +207,7 @@ async fn take_in(app: &App, request: Request) -> Result<(), Refusal> {
 }
 
 /// The installs of these signals that the token belongs to.
-async fn proved(app: &App, signals: &[Signal], token: TokenHash) -> Result<BTreeSet<InstallId>, StoreError> {
+async fn proved(app: &App, signals: &[Signal], token: SecretHash) -> Result<BTreeSet<InstallId>, StoreError> {
     let mut installs = BTreeSet::new();
     for signal in signals {
         if installs.len() < MAX_PROVED {
@@ -243,7 +245,7 @@ async fn give_token(app: &App, request: Request) -> Result<RegisteredBody, Refus
     let token = hex(&random);
     let registering = app
         .store
-        .register_install(install, TokenHash::of(&token), asked.token(), app.now());
+        .register_install(install, SecretHash::of(&token), asked.token(), app.now());
     match registering.await {
         Ok(Registration::Done) => Ok(RegisteredBody {
             install_id: install.to_string(),

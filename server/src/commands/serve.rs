@@ -24,7 +24,7 @@ use url::Url;
 
 use super::lists::Plan;
 use super::{crawler, open_store};
-use crate::access::Access;
+use crate::access::{Access, Read};
 use crate::app::{App, Crawling};
 use crate::args::Serve;
 use crate::config::Settings;
@@ -53,25 +53,22 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
     } else {
         Some(crawler(&store, &settings)?)
     };
-    let rules = settings.for_ingest(address);
-    let takes_signals = rules.is_some();
-    let (ingest, ingesting) = rules
-        .map(|rules| Ingest::start(&store, Arc::new(SystemClock), rules))
-        .unzip();
+    let (ingest, ingesting) = Ingest::start(&store, Arc::new(SystemClock), settings.for_ingest(address));
+    let access = Access::new(settings.for_access(address), Arc::new(SystemClock));
     let app = App {
         store: store.clone(),
         clock: Arc::new(SystemClock),
-        ingest,
+        ingest: Some(ingest),
         version: env!("CARGO_PKG_VERSION"),
         crawling: crawling.as_ref().map(|_| Crawling {
             every: settings.crawl.every.seconds(),
             run_packages: settings.crawl.run_packages,
         }),
         base: base(&settings, address)?,
-        access: Arc::new(Access::public()),
+        access: Arc::new(access),
         login: Arc::new(Login::none()),
     };
-    start_up_lines(&settings, address, crawling.is_some(), takes_signals)?;
+    start_up_lines(&settings, address, crawling.is_some())?;
     if serve.starter {
         starter_lines(&lists)?;
     }
@@ -101,9 +98,7 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
     let ended = tokio::time::timeout(STOP_LIMIT, async {
         http.await??;
         // Nobody sends any more: what waits is written.
-        if let Some(ingesting) = ingesting {
-            ingesting.stop().await;
-        }
+        ingesting.stop().await;
         if let Some(crawl) = crawl {
             crawl.await?;
         }
@@ -319,12 +314,7 @@ fn tell(event: Event, expected: &mut Expected, home: &str) {
     }
 }
 
-fn start_up_lines(
-    settings: &Settings,
-    address: SocketAddr,
-    crawling: bool,
-    takes_signals: bool,
-) -> std::io::Result<()> {
+fn start_up_lines(settings: &Settings, address: SocketAddr, crawling: bool) -> std::io::Result<()> {
     let home = home(settings, address);
     let fact =
         |name: &str, text: String| output::line(&[(Ink::Dim, format!("  {name:<10}")), (Ink::Plain, text)]);
@@ -338,10 +328,16 @@ fn start_up_lines(
     }
     fact("API", format!("{home}api/v1/servers"))?;
     fact("database", settings.location().to_string())?;
-    let signals = if takes_signals {
+    let readers = match settings.for_access(address).read {
+        Read::Public => "everybody who reaches this address",
+        Read::Members => "members, who signed in or have a key; `[access] read = \"public\"` lets everybody",
+    };
+    fact("readers", readers.to_owned())?;
+    let signals = if settings.for_ingest(address).open {
         format!("taken from installs at {home}api/v1/drift")
     } else {
-        "not taken; `[ingest] open = true` takes them from whoever reaches this address".to_owned()
+        "taken with a key only; `[ingest] open = true` takes them from whoever reaches this address"
+            .to_owned()
     };
     fact("signals", signals)?;
     if !crawling {
@@ -360,12 +356,6 @@ fn start_up_lines(
         "run only when asked for at the shell (add, backfill, --starter), without a sandbox, as this user"
     };
     fact("packages", packages.to_owned())?;
-    if !address.ip().is_loopback() {
-        fact(
-            "access",
-            "whoever reaches this address can read the index: there is no sign-in".to_owned(),
-        )?;
-    }
     Ok(())
 }
 

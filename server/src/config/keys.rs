@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use super::Settings;
-use super::values::{addresses, at_least_one, keep, listen_address, public_url};
+use super::values::{addresses, at_least_one, keep, listen_address, public_url, read};
 
 /// The most looks at the same time: each one is a process or a connection.
 const MOST_WORKERS: i64 = 64;
@@ -46,6 +46,24 @@ pub(super) const KEYS: &[Key] = &[
         variable: "MCPINDEX_PUBLIC_URL",
         set: Set::Text(|settings, text| {
             settings.server.public_url = Some(public_url(text)?);
+            Ok(())
+        }),
+    },
+    Key {
+        section: "server",
+        name: "proxies",
+        variable: "MCPINDEX_PROXIES",
+        set: Set::List(|settings, texts| {
+            settings.server.proxies = addresses(&texts)?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "access",
+        name: "read",
+        variable: "MCPINDEX_ACCESS_READ",
+        set: Set::Text(|settings, text| {
+            settings.access.read = Some(read(text)?);
             Ok(())
         }),
     },
@@ -153,19 +171,28 @@ pub(super) const KEYS: &[Key] = &[
     },
     Key {
         section: "ingest",
-        name: "keep",
-        variable: "MCPINDEX_INGEST_KEEP",
-        set: Set::Text(|settings, text| {
-            settings.ingest.keep = keep(text)?;
+        name: "key_batches_per_minute",
+        variable: "MCPINDEX_INGEST_KEY_BATCHES_PER_MINUTE",
+        set: Set::Number(|settings, number| {
+            settings.ingest.rates.key_batches_per_minute = at_least_one(number)?;
             Ok(())
         }),
     },
     Key {
         section: "ingest",
-        name: "proxies",
-        variable: "MCPINDEX_INGEST_PROXIES",
-        set: Set::List(|settings, texts| {
-            settings.ingest.proxies = addresses(&texts)?;
+        name: "key_signals_per_hour",
+        variable: "MCPINDEX_INGEST_KEY_SIGNALS_PER_HOUR",
+        set: Set::Number(|settings, number| {
+            settings.ingest.rates.key_signals_per_hour = at_least_one(number)?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "ingest",
+        name: "keep",
+        variable: "MCPINDEX_INGEST_KEEP",
+        set: Set::Text(|settings, text| {
+            settings.ingest.keep = keep(text)?;
             Ok(())
         }),
     },

@@ -10,6 +10,8 @@ use mcpindex_contract::signal::MAX_AGE;
 use mcpindex_store::{Location, LocationError};
 use url::Url;
 
+use crate::access::Read;
+
 /// The shortest and the longest time between two looks at a server, in seconds.
 const EVERY_SECONDS: std::ops::RangeInclusive<i64> = 10..=365 * 86_400;
 
@@ -102,6 +104,17 @@ pub(super) fn addresses(texts: &[String]) -> Result<Vec<IpAddr>, String> {
         address.map_err(|_| format!("`{text}` is no address: write it as 10.0.0.1"))
     };
     texts.iter().map(address).collect()
+}
+
+/// Who may read.
+pub(super) fn read(text: &str) -> Result<Read, String> {
+    match text {
+        "public" => Ok(Read::Public),
+        "members" => Ok(Read::Members),
+        _ => Err(format!(
+            "`{text}` is no answer to who may read: write public or members"
+        )),
+    }
 }
 
 /// A number that something must reach.

@@ -7,7 +7,10 @@ mod api;
 mod client;
 mod commands;
 mod pages;
+#[path = "../../../sdk/tests/peers/place.rs"]
+mod peers;
 mod programs;
+mod published_client;
 mod seed;
 mod signals;
 mod signals_killed;

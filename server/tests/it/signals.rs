@@ -10,8 +10,9 @@ use axum::http::{Method, Request};
 use mcpindex_contract::signal::{
     Digests, Event, Fingerprint, FingerprintKey, InstallId, Sdk, Signal, read, write,
 };
+use mcpindex_server::access::{Access, AccessRules, Rates, Read};
 use mcpindex_server::app::App;
-use mcpindex_server::ingest::{FleetRule, Ingest, IngestRules, Rates, Running};
+use mcpindex_server::ingest::{FleetRule, Ingest, IngestRules, Running};
 use mcpindex_server::router::router;
 use mcpindex_store::Store;
 use mcpindex_store::testing::{TestStore, on_each_backend};
@@ -29,12 +30,7 @@ const HERE: &str = "192.0.2.1";
 
 pub(crate) fn rules() -> IngestRules {
     IngestRules {
-        rates: Rates {
-            batches_per_minute: u64::MAX,
-            signals_per_hour: u64::MAX,
-            lookups_per_minute: u64::MAX,
-            registrations_per_minute: u64::MAX,
-        },
+        open: true,
         fleet: FleetRule {
             authenticated_installs: 2,
             authenticated_networks: 2,
@@ -42,9 +38,18 @@ pub(crate) fn rules() -> IngestRules {
             anonymous_networks: 3,
         },
         keep: 30 * 86_400,
-        proxies: Vec::new(),
     }
 }
+
+/// Everybody may read, and send without end.
+const UNLIMITED: Rates = Rates {
+    batches_per_minute: u64::MAX,
+    signals_per_hour: u64::MAX,
+    lookups_per_minute: u64::MAX,
+    registrations_per_minute: u64::MAX,
+    key_batches_per_minute: u64::MAX,
+    key_signals_per_hour: u64::MAX,
+};
 
 /// An index that takes signals.
 struct Index {
@@ -55,9 +60,19 @@ struct Index {
 
 impl Index {
     fn start(store: &Store, rules: IngestRules) -> Index {
+        Index::limited(store, rules, UNLIMITED)
+    }
+
+    fn limited(store: &Store, rules: IngestRules, rates: Rates) -> Index {
         let (ingest, running) = Ingest::start(store, clock(), rules);
+        let access = AccessRules {
+            read: Read::Public,
+            rates,
+            proxies: Vec::new(),
+        };
         let app = App {
-            ingest: Some(Arc::clone(&ingest)),
+            ingest: Some(ingest),
+            access: Arc::new(Access::new(access, clock())),
             ..app(store.clone())
         };
         Index {
@@ -518,8 +533,9 @@ async fn each_address_is_limited_by_itself() {
         signals_per_hour: 3,
         lookups_per_minute: 2,
         registrations_per_minute: 1,
+        ..Rates::default()
     };
-    let index = Index::start(&database.store, IngestRules { rates, ..rules() });
+    let index = Index::limited(&database.store, rules(), rates);
     let status =
         async |from: &str, path: &str, body: String| index.post(from, path, body).await.status.as_u16();
     let batch = |installs: std::ops::Range<u128>| write(&installs.map(drift).collect::<Vec<_>>());

@@ -5,22 +5,11 @@
 use std::collections::BTreeSet;
 
 use mcpindex_contract::signal::InstallId;
-use sha2::{Digest as _, Sha256};
 
 use super::sixteen;
+use crate::accounts::SecretHash;
 use crate::session::on;
 use crate::{Store, StoreError};
-
-/// SHA-256 of a token.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct TokenHash([u8; 32]);
-
-impl TokenHash {
-    /// Of a token as its holder sends it.
-    pub fn of(token: &str) -> TokenHash {
-        TokenHash(Sha256::digest(token.as_bytes()).into())
-    }
-}
 
 /// What came of registering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,11 +25,13 @@ impl Store {
     pub async fn register_install(
         &self,
         install: InstallId,
-        token: TokenHash,
-        current: Option<TokenHash>,
+        token: SecretHash,
+        current: Option<SecretHash>,
         now: i64,
     ) -> Result<Registration, StoreError> {
-        let current = current.map(|current| current.0.to_vec()).unwrap_or_default();
+        let current = current
+            .map(|current| current.bytes().to_vec())
+            .unwrap_or_default();
         let mut session = self.write().await?;
         let written = on!(session, connection => {
             sqlx::query(
@@ -48,7 +39,7 @@ impl Store {
                  ON CONFLICT (install) DO UPDATE SET token_hash = excluded.token_hash, created_at = excluded.created_at
                  WHERE install_token.token_hash = $4",
             )
-            .bind(install.as_bytes().as_slice()).bind(token.0.as_slice()).bind(now).bind(current)
+            .bind(install.as_bytes().as_slice()).bind(token.bytes()).bind(now).bind(current)
             .execute(connection).await?.rows_affected()
         });
         session.commit().await?;
@@ -60,11 +51,11 @@ impl Store {
     }
 
     /// Takes an install's token back; false when it is not this one.
-    pub async fn revoke_install(&self, install: InstallId, token: TokenHash) -> Result<bool, StoreError> {
+    pub async fn revoke_install(&self, install: InstallId, token: SecretHash) -> Result<bool, StoreError> {
         let mut session = self.write().await?;
         let gone = on!(session, connection => {
             sqlx::query("DELETE FROM install_token WHERE install = $1 AND token_hash = $2")
-                .bind(install.as_bytes().as_slice()).bind(token.0.as_slice())
+                .bind(install.as_bytes().as_slice()).bind(token.bytes())
                 .execute(connection).await?.rows_affected()
         });
         session.commit().await?;
@@ -75,14 +66,14 @@ impl Store {
     pub async fn installs_of_token(
         &self,
         installs: &BTreeSet<InstallId>,
-        token: TokenHash,
+        token: SecretHash,
     ) -> Result<BTreeSet<InstallId>, StoreError> {
         let mut session = self.read().await?;
         let mut proved = BTreeSet::new();
         for install in installs {
             let found: Option<Vec<u8>> = on!(session, connection => {
                 sqlx::query_scalar("SELECT install FROM install_token WHERE install = $1 AND token_hash = $2")
-                    .bind(install.as_bytes().as_slice()).bind(token.0.as_slice())
+                    .bind(install.as_bytes().as_slice()).bind(token.bytes())
                     .fetch_optional(connection).await?
             });
             if let Some(found) = found {

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use mcpindex_contract::change::ChangeKind;
 use mcpindex_contract::signal::{Digests, Event, Fingerprint, FingerprintKey, InstallId, Sdk, Signal};
-use mcpindex_store::signals::{FleetDrift, Network, Received, Registration, TokenHash};
+use mcpindex_store::accounts::SecretHash;
+use mcpindex_store::signals::{FleetDrift, Network, Received, Registration};
 use mcpindex_store::testing::{on_each_backend, on_each_database};
 use mcpindex_store::{Location, Store};
 use sqlx::{Connection, PgConnection, SqliteConnection};
@@ -253,7 +254,7 @@ async fn a_purged_install_is_in_no_row_and_no_count() {
         .await;
         assert!(store.expire_signals(NOW, 2 * DAY).await.unwrap() >= 1);
         send(&store, &[received(drift(1, NOW)), received(drift(2, NOW))]).await;
-        let token = TokenHash::of("t");
+        let token = SecretHash::of("t");
         store.register_install(one, token, None, NOW).await.unwrap();
         assert_eq!(told(&store).await.unwrap().anonymous, 2);
         // One more that is not counted yet.
@@ -276,7 +277,7 @@ async fn a_token_is_given_once_rotated_by_its_holder_and_taken_back() {
         let store = &database.store;
         let install = InstallId::from_bytes([7; 16]);
         let other = InstallId::from_bytes([8; 16]);
-        let (first, second) = (TokenHash::of("first-token"), TokenHash::of("second-token"));
+        let (first, second) = (SecretHash::of("first-token"), SecretHash::of("second-token"));
         let register = async |token, current| {
             store
                 .register_install(install, token, current, NOW)

@@ -1,0 +1,160 @@
+//! What an index is asked of servers and tools, and what it answers: `POST /api/v1/check`, as client and server write it.
+//!
+//! A program that asks by itself sends fingerprints and digests alone; names are for a person's question.
+//!
+//! Invariant: a question is a closed shape, so nothing else can be sent or taken; what is not known is null, never left out.
+
+use serde::{Deserialize, Serialize};
+
+/// The most questions in one request.
+pub const MAX_ITEMS: usize = 256;
+
+/// A request.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Questions {
+    /// At least one, at most [`MAX_ITEMS`].
+    pub items: Vec<Question>,
+}
+
+/// One question: exactly one of `server` and `server_fp`, at most one of `tool` and `tool_fp`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// An identity, a registry's name or a short id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// The server's fingerprint, 32 hex digits, under the public constant or the organisation's key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_fp: Option<String>,
+    /// The tool's name; neither this nor `tool_fp`: the whole server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The tool's fingerprint, under the same key as the server's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_fp: Option<String>,
+    /// The definition digest that is asked about, with a tool only; otherwise it is what the server declares now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// The published contract hash of the same definition, so that what the published clients told counts as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+}
+
+/// The answers, as many as were asked, in their order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexAnswers {
+    /// One for each question.
+    pub items: Vec<IndexAnswer>,
+}
+
+/// What an index knows of one server or tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexAnswer {
+    /// The name of an [`Answer`](super::Answer).
+    pub verdict: String,
+    /// Why; what decided first.
+    pub reasons: Vec<IndexReason>,
+    /// Which server; `None` when the index has none by that name or fingerprint.
+    pub server: Option<IndexServer>,
+    /// The tool's name, where it is known.
+    pub tool: Option<String>,
+    /// The digest that the rest is about: the one asked for, else what the server declares now.
+    pub digest: Option<String>,
+    /// `now`, `before` or `never`, as the crawl saw it; `None` when that could not be determined.
+    pub declared: Option<String>,
+    /// What the crawl saw of the tool last.
+    pub current_digest: Option<String>,
+    /// When the crawl saw that digest first, RFC 3339.
+    pub first_seen: Option<String>,
+    /// When the crawl saw that digest last.
+    pub last_seen: Option<String>,
+    /// When the crawl found that the server had left that digest; `None` while it declares it.
+    pub drifted_since: Option<String>,
+    /// The latest drift of the tool, or of the server.
+    pub drift: Option<IndexDrift>,
+    /// Who sees that digest.
+    pub seen_by: SeenBy,
+    /// Who sees another digest of the same tool; `None` without a tool.
+    pub others: Option<SeenBy>,
+    /// Whether others see another contract of this tool and nobody else sees this one; `None` when that can't be said.
+    pub alone: Option<bool>,
+    /// What the organisation decided of it; `unknown` so far.
+    pub approval: String,
+    /// The newest package with that digest.
+    pub artifact: Option<IndexArtifact>,
+}
+
+/// One reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexReason {
+    /// For programs; stays what it is.
+    pub code: String,
+    /// One line for people.
+    pub sentence: String,
+}
+
+/// A server of an index.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexServer {
+    /// The identity's written form.
+    pub identity: String,
+    /// 16 hex digits.
+    pub short_id: String,
+    /// How the last look ended; `pending` before the first.
+    pub state: String,
+    /// Whether some look has determined what it declares.
+    pub determined: bool,
+    /// When the last look was.
+    pub looked_at: Option<String>,
+    /// The path of its page.
+    pub page: String,
+}
+
+/// A drift that the crawl saw.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexDrift {
+    /// Its number.
+    pub id: i64,
+    /// When it was found.
+    pub found_at: Option<String>,
+    /// The kinds of its changes to that tool, each once.
+    pub kinds: Vec<String>,
+    /// Whether some of them is safety relevant.
+    pub safety_relevant: bool,
+    /// The path of its page.
+    pub page: String,
+}
+
+/// Who sees a digest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenBy {
+    /// The crawl; `None` when it could not determine that.
+    pub crawl: Option<bool>,
+    /// Installs; `None` where this index takes no signals.
+    pub installs: Option<Installs>,
+}
+
+/// How many installs, as far as they are corroborated: what a single sender could have made up is 0.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Installs {
+    /// A lower bound: 0 or one of the index's steps.
+    pub at_least: u64,
+    /// Which sort of installs agree: `authenticated` or `anonymous`.
+    pub corroboration: Option<String>,
+}
+
+/// A package.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexArtifact {
+    /// The exact version.
+    pub version: String,
+    /// npm integrity or PyPI hash.
+    pub integrity: Option<String>,
+    /// Digest of the resolved dependencies.
+    pub dependencies: Option<String>,
+    /// The runtime that it was looked at with.
+    pub runtime: Option<String>,
+    /// When the version was published, RFC 3339.
+    pub published_at: Option<String>,
+}

@@ -1,0 +1,156 @@
+//! Asks an index one question at a time.
+//!
+//! Invariant: no redirect is followed and no cookie kept, the key goes to the index that was chosen and to no other, and an
+//! answer is bounded in time and bytes.
+
+use std::time::Duration;
+
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Method, StatusCode};
+use secrecy::ExposeSecret;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::index::{Base, Chosen, IndexError};
+use crate::wire::http::HttpError;
+
+/// The most that is read of an answer, whatever the caller admits.
+pub const MAX_ANSWER_BYTES: usize = 1 << 20;
+
+const CONNECT: Duration = Duration::from_secs(5);
+const WHOLE: Duration = Duration::from_secs(10);
+
+/// Asks one index, with its key where there is one.
+#[derive(Debug, Clone)]
+pub struct IndexClient {
+    base: Base,
+    /// Whether the key goes along is settled here: the client sends it with each question.
+    client: reqwest::Client,
+    has_key: bool,
+}
+
+/// What an index said, whatever its status.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// A redirect among them, which was not followed.
+    pub status: StatusCode,
+    /// As they came.
+    pub headers: HeaderMap,
+    /// At most as long as the caller admitted.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// The body as JSON of this shape; `None` where it is something else.
+    pub fn json<T: DeserializeOwned>(&self) -> Option<T> {
+        serde_json::from_slice(&self.body).ok()
+    }
+}
+
+impl IndexClient {
+    /// A client of this index. Refuses to send a key over plain HTTP to another machine.
+    pub fn new(chosen: &Chosen) -> Result<IndexClient, IndexError> {
+        let base = chosen.base.clone();
+        let mut headers = HeaderMap::new();
+        if let Some(key) = &chosen.key {
+            if !base.is_protected() {
+                return Err(IndexError::PlainHttp { base });
+            }
+            let value = format!("Bearer {}", key.expose_secret());
+            let mut value = HeaderValue::try_from(value).map_err(|_| IndexError::Client {
+                reason: format!("the key for {base} holds a character that can't be sent"),
+            })?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        // Fails only when a provider was installed before, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = reqwest::Client::builder()
+            .user_agent(concat!("mcpindex/", env!("CARGO_PKG_VERSION")))
+            .redirect(reqwest::redirect::Policy::none())
+            .default_headers(headers)
+            .connect_timeout(CONNECT)
+            .timeout(WHOLE);
+        if base.is_loopback() {
+            // A proxy is another machine.
+            builder = builder.no_proxy();
+        }
+        let client = builder.build().map_err(|error| IndexError::Client {
+            reason: error.to_string(),
+        })?;
+        Ok(IndexClient {
+            base,
+            client,
+            has_key: chosen.key.is_some(),
+        })
+    }
+
+    /// Which index is asked.
+    pub fn base(&self) -> &Base {
+        &self.base
+    }
+
+    /// Whether a key goes along.
+    pub fn has_key(&self) -> bool {
+        self.has_key
+    }
+
+    /// Reads `path`, which is below the base (`api/v1/whoami`). At most `limit` bytes are admitted.
+    pub async fn get(&self, path: &str, limit: usize) -> Result<Answer, IndexError> {
+        self.ask(Method::GET, path, None, limit).await
+    }
+
+    /// Posts this as JSON.
+    pub async fn post(
+        &self,
+        path: &str,
+        content: &impl Serialize,
+        limit: usize,
+    ) -> Result<Answer, IndexError> {
+        let content = serde_json::to_vec(content).map_err(|error| IndexError::Question {
+            base: self.base.clone(),
+            reason: error.to_string(),
+        })?;
+        self.ask(Method::POST, path, Some(content), limit).await
+    }
+
+    /// Deletes what `path` names.
+    pub async fn delete(&self, path: &str, limit: usize) -> Result<Answer, IndexError> {
+        self.ask(Method::DELETE, path, None, limit).await
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        content: Option<Vec<u8>>,
+        limit: usize,
+    ) -> Result<Answer, IndexError> {
+        let mut request = self.client.request(method, self.base.at(path));
+        if let Some(content) = content {
+            request = request.header(CONTENT_TYPE, "application/json").body(content);
+        }
+        read(request, limit.min(MAX_ANSWER_BYTES))
+            .await
+            .map_err(|source| IndexError::NoAnswer {
+                base: self.base.clone(),
+                source,
+            })
+    }
+}
+
+async fn read(request: reqwest::RequestBuilder, limit: usize) -> Result<Answer, HttpError> {
+    let mut response = request.send().await.map_err(|error| HttpError::of(&error))?;
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| HttpError::of(&error))? {
+        if body.len() + chunk.len() > limit {
+            return Err(HttpError::OverLimit { limit });
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Answer {
+        status: response.status(),
+        headers: response.headers().clone(),
+        body,
+    })
+}

@@ -1,0 +1,471 @@
+//! API keys: made, found by their hash, rotated, revoked.
+//!
+//! Invariant: of a key its SHA-256 and its first letters are kept; a key that was revoked never works again.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Account, MAX_NAME, SecretHash, account_of, hold_enabled, not_enabled};
+use crate::session::{Session, on};
+use crate::signals::Network;
+use crate::text::{indexed, restored, restored_option, stored};
+use crate::{Store, StoreError};
+
+/// Seconds that a key still works after it was rotated.
+const OVERLAP: i64 = 24 * 3_600;
+/// Keys of one account that work at once.
+const MAX_KEYS: i64 = 500;
+/// Seconds after its end that a key is still listed.
+pub(super) const REMEMBERED: i64 = 366 * 86_400;
+/// Bytes of what is shown of a key.
+const MAX_SHOWN: usize = 32;
+
+/// A key is let go when nothing points to it: no code that it was given for.
+pub(super) const SWEEP: &str = "DELETE FROM api_key
+     WHERE (revoked_at <= $1 OR expires_at <= $1)
+       AND NOT EXISTS (SELECT 1 FROM login_code c WHERE c.key_id = api_key.id)";
+
+/// What a key may be used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// Reading a members-only index.
+    Read,
+    /// Sending signals.
+    Ingest,
+    /// What an admin may do; the account's role must allow it too.
+    Admin,
+}
+
+impl Scope {
+    /// All of them, in the order in which they are written.
+    pub const ALL: [Scope; 3] = [Scope::Read, Scope::Ingest, Scope::Admin];
+
+    /// `read`, `ingest` or `admin`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scope::Read => "read",
+            Scope::Ingest => "ingest",
+            Scope::Admin => "admin",
+        }
+    }
+
+    /// The scope of this name.
+    pub fn from_name(name: &str) -> Option<Scope> {
+        Scope::ALL.into_iter().find(|scope| scope.name() == name)
+    }
+}
+
+/// A set of scopes, written `read ingest`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Scopes(u8);
+
+/// A word that names no scope.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is no scope: expected {}", .0.escape_debug(), Scopes::of(&Scope::ALL))]
+pub struct UnknownScope(pub String);
+
+impl Scopes {
+    /// The set of these.
+    pub fn of(scopes: &[Scope]) -> Scopes {
+        Scopes(scopes.iter().fold(0, |bits, scope| bits | Scopes::bit(*scope)))
+    }
+
+    /// Whether this one is in it.
+    pub fn contains(self, scope: Scope) -> bool {
+        self.0 & Scopes::bit(scope) != 0
+    }
+
+    /// Whether all of these are in that set too.
+    pub fn is_within(self, other: Scopes) -> bool {
+        self.0 & !other.0 == 0
+    }
+
+    /// Whether there is none in it.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Those in it, in the order in which they are written.
+    pub fn iter(self) -> impl Iterator<Item = Scope> {
+        Scope::ALL.into_iter().filter(move |scope| self.contains(*scope))
+    }
+
+    fn bit(scope: Scope) -> u8 {
+        match scope {
+            Scope::Read => 1,
+            Scope::Ingest => 2,
+            Scope::Admin => 4,
+        }
+    }
+}
+
+impl fmt::Display for Scopes {
+    /// Names separated by spaces; nothing for the empty set.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.iter().map(Scope::name).collect();
+        formatter.write_str(&names.join(" "))
+    }
+}
+
+impl fmt::Debug for Scopes {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Scopes({self})")
+    }
+}
+
+impl FromStr for Scopes {
+    type Err = UnknownScope;
+
+    /// Names separated by spaces, in any order.
+    fn from_str(text: &str) -> Result<Scopes, UnknownScope> {
+        let mut scopes = Vec::new();
+        for name in text.split_ascii_whitespace() {
+            scopes.push(Scope::from_name(name).ok_or_else(|| UnknownScope(name.to_owned()))?);
+        }
+        Ok(Scopes::of(&scopes))
+    }
+}
+
+/// A key to add.
+#[derive(Debug, Clone)]
+pub struct NewKey {
+    /// Whose it is.
+    pub account: i64,
+    /// SHA-256 of the whole key.
+    pub hash: SecretHash,
+    /// Its first letters: `mcpk_AbCd…`.
+    pub shown: String,
+    /// What it is called.
+    pub name: String,
+    /// What it may be used for.
+    pub scopes: Scopes,
+    /// When it ends; `None`: never by itself.
+    pub expires_at: Option<i64>,
+    /// Where it was asked for.
+    pub network: Option<Network>,
+}
+
+/// A key to add whose account and name a code or a device request tells.
+#[derive(Debug, Clone)]
+pub struct KeyMaterial {
+    /// SHA-256 of the whole key.
+    pub hash: SecretHash,
+    /// Its first letters: `mcpk_AbCd…`.
+    pub shown: String,
+    /// What it may be used for.
+    pub scopes: Scopes,
+    /// When it ends; `None`: never by itself.
+    pub expires_at: Option<i64>,
+    /// Where it was asked for.
+    pub network: Option<Network>,
+}
+
+impl KeyMaterial {
+    pub(super) fn for_account(&self, account: i64, name: String) -> NewKey {
+        NewKey {
+            account,
+            hash: self.hash,
+            shown: self.shown.clone(),
+            name,
+            scopes: self.scopes,
+            expires_at: self.expires_at,
+            network: self.network.clone(),
+        }
+    }
+}
+
+/// What is known of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRecord {
+    /// `key_` and 16 hexadecimal digits; public.
+    pub id: String,
+    /// Whose it is.
+    pub account: i64,
+    /// What they are called.
+    pub login: String,
+    /// Its first letters: `mcpk_AbCd…`.
+    pub shown: String,
+    /// What it is called.
+    pub name: String,
+    /// What it may be used for.
+    pub scopes: Scopes,
+    /// When it was made.
+    pub created_at: i64,
+    /// Where it was asked for.
+    pub created_from: Option<Network>,
+    /// When it ends; `None`: never by itself.
+    pub expires_at: Option<i64>,
+    /// The day it was last used, in days since 1970-01-01.
+    pub last_used_on: Option<i64>,
+    /// Where it was last used.
+    pub last_used_from: Option<Network>,
+    /// When it was revoked.
+    pub revoked_at: Option<i64>,
+    /// The key that a rotation put in its place.
+    pub replaced_by: Option<String>,
+}
+
+impl KeyRecord {
+    /// Whether it works at this time, as far as the key itself tells: its account may be disabled.
+    pub fn works(&self, now: i64) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|expires_at| expires_at > now)
+    }
+}
+
+type KeyRow = (
+    String,
+    i64,
+    String,
+    String,
+    String,
+    String,
+    i64,
+    Option<Vec<u8>>,
+    Option<i64>,
+    Option<i64>,
+    Option<Vec<u8>>,
+    Option<i64>,
+    Option<String>,
+);
+
+macro_rules! key {
+    ($rest:literal) => {
+        concat!(
+            "SELECT k.id, k.account, a.login, k.shown, k.name, k.scopes, k.created_at, k.created_from, k.expires_at,
+                 k.last_used_on, k.last_used_from, k.revoked_at, k.replaced_by
+             FROM api_key k JOIN account a ON a.id = k.account ",
+            $rest
+        )
+    };
+}
+
+fn key_from_row(row: KeyRow) -> Result<KeyRecord, StoreError> {
+    let network = |bytes: Option<Vec<u8>>| bytes.map(Network::from_bytes).transpose();
+    Ok(KeyRecord {
+        id: row.0,
+        account: row.1,
+        login: restored(row.2)?,
+        shown: restored(row.3)?,
+        name: restored(row.4)?,
+        scopes: row.5.parse().map_err(|error: UnknownScope| StoreError::Corrupt {
+            what: format!("scopes: {error}"),
+        })?,
+        created_at: row.6,
+        created_from: network(row.7)?,
+        expires_at: row.8,
+        last_used_on: row.9,
+        last_used_from: network(row.10)?,
+        revoked_at: row.11,
+        replaced_by: restored_option(row.12)?,
+    })
+}
+
+impl Store {
+    /// Adds a key.
+    ///
+    /// [`StoreError::Refused`]: the account is disabled or unknown, has 500 keys that work, or a text is longer than is kept.
+    pub async fn add_key(&self, key: &NewKey, now: i64) -> Result<KeyRecord, StoreError> {
+        let mut session = self.write().await?;
+        let Some(account) = hold_enabled(&mut session, key.account).await? else {
+            return Err(not_enabled(key.account));
+        };
+        let record = insert_key(&mut session, key, &account, now).await?;
+        session.commit().await?;
+        Ok(record)
+    }
+
+    /// The keys of an account, or all of them; those that were not revoked first, the newest first.
+    pub async fn keys(&self, account: Option<i64>) -> Result<Vec<KeyRecord>, StoreError> {
+        let mut session = self.read().await?;
+        let rows: Vec<KeyRow> = on!(session, connection => {
+            sqlx::query_as(key!(
+                "WHERE k.account = $1 OR $1 IS NULL
+                 ORDER BY k.revoked_at IS NOT NULL, k.created_at DESC, k.id"
+            ))
+            .bind(account).fetch_all(connection).await?
+        });
+        rows.into_iter().map(key_from_row).collect()
+    }
+
+    /// The key of this hash and its account, whatever their state: see [`KeyRecord::works`] and [`Account::disabled_at`].
+    pub async fn key_of(&self, hash: SecretHash) -> Result<Option<(KeyRecord, Account)>, StoreError> {
+        let mut session = self.read().await?;
+        let row: Option<KeyRow> = on!(session, connection => {
+            sqlx::query_as(key!("WHERE k.hash = $1")).bind(hash.bytes()).fetch_optional(connection).await?
+        });
+        let Some(row) = row else { return Ok(None) };
+        let key = key_from_row(row)?;
+        let account = account_of(&mut session, key.account).await?;
+        Ok(account.map(|account| (key, account)))
+    }
+
+    /// Revokes a key, of this account if one is given. False: there is no such key. One that was revoked before stays so.
+    pub async fn revoke_key(&self, id: &str, of_account: Option<i64>, now: i64) -> Result<bool, StoreError> {
+        let mut session = self.write().await?;
+        let there = on!(session, connection => {
+            sqlx::query(
+                "UPDATE api_key SET revoked_at = COALESCE(revoked_at, $3)
+                 WHERE id = $1 AND (account = $2 OR $2 IS NULL)",
+            )
+            .bind(stored(id)).bind(of_account).bind(now).execute(connection).await?.rows_affected()
+        });
+        session.commit().await?;
+        Ok(there == 1)
+    }
+
+    /// Revokes the key of this hash: who has a key may end it. False: there is no such key.
+    pub async fn revoke_key_by_hash(&self, hash: SecretHash, now: i64) -> Result<bool, StoreError> {
+        let mut session = self.write().await?;
+        let there = on!(session, connection => {
+            sqlx::query("UPDATE api_key SET revoked_at = COALESCE(revoked_at, $2) WHERE hash = $1")
+                .bind(hash.bytes()).bind(now).execute(connection).await?.rows_affected()
+        });
+        session.commit().await?;
+        Ok(there == 1)
+    }
+
+    /// Puts a new key in the place of one that works: same account, name and scopes, and as long a life. The old one works for
+    /// another 24 hours, or until its own end if that is sooner. `None`: no key of this id (and account) works, or it was
+    /// rotated before.
+    ///
+    /// [`StoreError::Refused`]: the account has 500 keys that work.
+    pub async fn rotate_key(
+        &self,
+        id: &str,
+        of_account: Option<i64>,
+        hash: SecretHash,
+        shown: &str,
+        network: Option<&Network>,
+        now: i64,
+    ) -> Result<Option<KeyRecord>, StoreError> {
+        let mut session = self.write().await?;
+        let owner: Option<i64> = on!(session, connection => {
+            sqlx::query_scalar("SELECT account FROM api_key WHERE id = $1 AND (account = $2 OR $2 IS NULL)")
+                .bind(stored(id)).bind(of_account).fetch_optional(connection).await?
+        });
+        // The account before the key, as where an account is disabled: so nobody waits in a circle.
+        let account = match owner {
+            Some(owner) => hold_enabled(&mut session, owner).await?,
+            None => None,
+        };
+        let Some(account) = account else { return Ok(None) };
+        let row: Option<KeyRow> = on!(session, connection => {
+            sqlx::query_as(key!("WHERE k.id = $1")).bind(stored(id)).fetch_optional(connection).await?
+        });
+        let Some(old) = row.map(key_from_row).transpose()? else {
+            return Ok(None);
+        };
+        let ends_at = now.saturating_add(OVERLAP);
+        let new = NewKey {
+            account: account.id,
+            hash,
+            shown: shown.to_owned(),
+            name: old.name,
+            scopes: old.scopes,
+            expires_at: old
+                .expires_at
+                .map(|expires_at| now.saturating_add(expires_at - old.created_at)),
+            network: network.cloned(),
+        };
+        let record = insert_key(&mut session, &new, &account, now).await?;
+        // Judged here and not before, since the key may have been revoked in between.
+        let rotated = on!(session, connection => {
+            sqlx::query(
+                "UPDATE api_key SET replaced_by = $2,
+                     expires_at = CASE WHEN expires_at < $3 THEN expires_at ELSE $3 END
+                 WHERE id = $1 AND revoked_at IS NULL AND replaced_by IS NULL AND (expires_at IS NULL OR expires_at > $4)",
+            )
+            .bind(stored(id)).bind(&record.id).bind(ends_at).bind(now).execute(connection).await?.rows_affected()
+        });
+        if rotated != 1 {
+            return Ok(None);
+        }
+        session.commit().await?;
+        Ok(Some(record))
+    }
+
+    /// Notes the day (since 1970-01-01) and the network of a key's use. Callers do so at most once an hour for each key.
+    pub async fn note_key_used(
+        &self,
+        id: &str,
+        day: i64,
+        network: Option<&Network>,
+    ) -> Result<(), StoreError> {
+        let mut session = self.write().await?;
+        on!(session, connection => {
+            sqlx::query(
+                "UPDATE api_key SET last_used_on = $2, last_used_from = $3
+                 WHERE id = $1 AND (last_used_on IS NULL OR last_used_on <= $2)",
+            )
+            .bind(stored(id)).bind(day).bind(network.map(Network::bytes)).execute(connection).await?;
+        });
+        session.commit().await
+    }
+}
+
+/// Writes a key of an account that is held.
+pub(super) async fn insert_key(
+    session: &mut Session,
+    key: &NewKey,
+    account: &Account,
+    now: i64,
+) -> Result<KeyRecord, StoreError> {
+    let shown = indexed("start of the key", &key.shown, MAX_SHOWN)?;
+    let name = indexed("name of the key", &key.name, MAX_NAME)?;
+    let working: i64 = on!(*session, connection => {
+        sqlx::query_scalar(
+            "SELECT COUNT(*) FROM api_key
+             WHERE account = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)",
+        )
+        .bind(key.account).bind(now).fetch_one(connection).await?
+    });
+    if working >= MAX_KEYS {
+        return Err(StoreError::Refused {
+            what: format!(
+                "account {} has {working} keys that work, revoke some first",
+                key.account
+            ),
+        });
+    }
+    let id = format!("key_{}", key.hash.short_id());
+    on!(*session, connection => {
+        sqlx::query(
+            "INSERT INTO api_key (id, account, hash, shown, name, scopes, created_at, created_from, expires_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        )
+        .bind(&id).bind(key.account).bind(key.hash.bytes()).bind(&*shown).bind(&*name)
+        .bind(key.scopes.to_string()).bind(now).bind(key.network.as_ref().map(Network::bytes))
+        .bind(key.expires_at).execute(connection).await?;
+    });
+    Ok(KeyRecord {
+        id,
+        account: key.account,
+        login: account.login.clone(),
+        shown: key.shown.clone(),
+        name: key.name.clone(),
+        scopes: key.scopes,
+        created_at: now,
+        created_from: key.network.clone(),
+        expires_at: key.expires_at,
+        last_used_on: None,
+        last_used_from: None,
+        revoked_at: None,
+        replaced_by: None,
+    })
+}
+
+/// Revokes a key and what it was rotated to, and that again.
+pub(super) async fn revoke_line(session: &mut Session, id: &str, now: i64) -> Result<(), StoreError> {
+    let mut next = Some(id.to_owned());
+    while let Some(id) = next {
+        // Waits for a rotation that is under way, and then knows its key.
+        next = on!(*session, connection => {
+            sqlx::query_scalar::<_, Option<String>>(
+                "UPDATE api_key SET revoked_at = COALESCE(revoked_at, $2) WHERE id = $1 RETURNING replaced_by",
+            )
+            .bind(&id).bind(now).fetch_optional(connection).await?
+        })
+        .flatten();
+    }
+    Ok(())
+}
