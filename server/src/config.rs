@@ -48,6 +48,8 @@ pub struct Settings {
     pub ingest: IngestSettings,
     /// `[fleet]`.
     pub fleet: FleetRule,
+    /// `[login]`, `[github]`, `[google]` and `[oidc]`.
+    pub login: LoginSettings,
 }
 
 /// `[server]`: where pages and API are.
@@ -183,6 +185,7 @@ impl Settings {
                 anonymous_installs: 10,
                 anonymous_networks: 3,
             },
+            login: LoginSettings::default(),
         }
     }
 
