@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
 
 use crate::app::App;
+use crate::access::redaction::holds_key;
 use crate::assets::hex;
 
 /// The header of the request id, on requests and answers.
@@ -50,12 +51,13 @@ pub(crate) fn allow_form_target(response: &mut Response, target: &str) {
     }
 }
 
-/// Drops a request id that is no plain word: it comes from outside and goes into logs and answers.
+/// Drops a request id that is no plain word, or a key: it comes from outside and goes into logs and answers.
 pub(crate) async fn plain_request_id(mut request: Request, next: Next) -> Response {
     let plain = |value: &HeaderValue| {
         let bytes = value.as_bytes();
         let word = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
-        !bytes.is_empty() && bytes.len() <= MAX_REQUEST_ID && bytes.iter().all(word)
+        let is_key = value.to_str().is_ok_and(holds_key);
+        !bytes.is_empty() && bytes.len() <= MAX_REQUEST_ID && bytes.iter().all(word) && !is_key
     };
     if !request.headers().get(REQUEST_ID).is_some_and(plain) {
         request.headers_mut().remove(REQUEST_ID);

@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use mcpindex_contract::json::{self, Value};
 use mcpindex_contract::signal::{self, Fingerprint, InstallId, MAX_SIGNALS, Signal};
 use mcpindex_store::StoreError;
@@ -20,8 +20,9 @@ use mcpindex_store::signals::{Network, Received, Registration};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::access::Access;
-use crate::access::limits::{COME_AGAIN, Counted};
+use crate::access::keys::KeyHolder;
+use crate::access::limits::{COME_AGAIN, Counted, Sender};
+use crate::access::{Access, Caller, Read};
 use crate::app::App;
 use crate::assets::hex;
 use crate::ingest::Ingest;
@@ -36,6 +37,8 @@ const MAX_QUESTION_BODY: usize = 64 * 1024;
 const MAX_FINGERPRINTS: usize = 256;
 /// The most installs of one batch that are looked at for proof.
 const MAX_PROVED: usize = 32;
+/// Where the install token is when `Authorization` has a key.
+const INSTALL_TOKEN: &str = "mcpindex-install-token";
 /// Seconds after which a batch that found no room may come again.
 const BUSY_FOR: u64 = 5;
 
@@ -104,6 +107,8 @@ fn as_published(status: StatusCode, body: &serde_json::Value) -> Response {
 struct Asked {
     ingest: Arc<Ingest>,
     access: Arc<Access>,
+    /// The key it came with.
+    key: Option<Arc<KeyHolder>>,
     address: IpAddr,
     headers: HeaderMap,
     query: Option<String>,
@@ -114,10 +119,15 @@ impl Asked {
     fn of(app: &App, request: Request) -> Result<Asked, Refusal> {
         let ingest = app.ingest.clone().ok_or(NOT_FOUND)?;
         let (parts, body) = request.into_parts();
+        let key = match parts.extensions.get::<Caller>() {
+            Some(Caller::Key(holder)) => Some(Arc::clone(holder)),
+            _ => None,
+        };
         let address = app.access.sender(&parts.extensions, &parts.headers);
         Ok(Asked {
             ingest,
             access: Arc::clone(&app.access),
+            key,
             address,
             query: parts.uri.query().map(str::to_owned),
             headers: parts.headers,
@@ -127,8 +137,22 @@ impl Asked {
 
     fn limit(&self, counted: Counted, amount: usize) -> Result<(), Refusal> {
         let amount = u64::try_from(amount).unwrap_or(u64::MAX);
-        let allowed = self.access.limits.allows(counted, self.address, amount);
-        if allowed { Ok(()) } else { Err(LIMITED) }
+        let limits = &self.access.limits;
+        let by_key = match counted {
+            Counted::Batches => Some(Counted::KeyBatches),
+            Counted::Signals => Some(Counted::KeySignals),
+            _ => None,
+        };
+        let allows_key = |counted| {
+            let key = self.key.as_ref().map(|holder| Sender::Key(&holder.key.id));
+            key.is_none_or(|key| limits.allows(counted, key, amount))
+        };
+        // A key may be used from many addresses, and an address have many keys.
+        if limits.allows(counted, self.address, amount) && by_key.is_none_or(allows_key) {
+            Ok(())
+        } else {
+            Err(LIMITED)
+        }
     }
 
     fn is_json(&self) -> Result<(), Refusal> {
@@ -154,8 +178,12 @@ impl Asked {
         }
     }
 
-    /// `Authorization: Bearer TOKEN`, by the token's hash.
+    /// `Authorization: Bearer TOKEN`, by the token's hash; beside a key, the token has a header of its own.
     fn token(&self) -> Option<SecretHash> {
+        if self.key.is_some() {
+            let token = self.headers.get(INSTALL_TOKEN)?.to_str().ok()?.trim();
+            return (!token.is_empty()).then(|| SecretHash::of(token));
+        }
         let value = self.headers.get(AUTHORIZATION)?.to_str().ok()?;
         let (scheme, token) = value.split_once(' ')?;
         let token = token.trim();
@@ -398,9 +426,13 @@ async fn answers(app: &App, ingest: &Ingest, tools: &[Fingerprint]) -> Vec<Answe
 #[derive(Debug, Serialize)]
 pub(crate) struct IndexBody {
     index: &'static str,
-    version: &'static str,
+    /// Only for those who may read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<&'static str>,
     api: &'static str,
-    /// Null where signals are not taken.
+    /// Who may read: `public` or `members`.
+    read: &'static str,
+    /// Null where signals are not taken, or not from whoever asks.
     signals: Option<SignalsBody>,
 }
 
@@ -414,12 +446,19 @@ struct SignalsBody {
 }
 
 /// `GET /.well-known/mcp-index.json`
-pub(crate) async fn index(State(app): State<App>) -> Json<IndexBody> {
+pub(crate) async fn index(State(app): State<App>, Extension(caller): Extension<Caller>) -> Json<IndexBody> {
+    let read = app.access.rules.read;
+    let is_told = read == Read::Public || !caller.is_anonymous();
+    let takes_signals = app
+        .ingest
+        .as_ref()
+        .is_some_and(|ingest| ingest.rules.open || !caller.is_anonymous());
     Json(IndexBody {
         index: "mcpindex",
-        version: app.version,
+        version: is_told.then_some(app.version),
         api: "/api/v1",
-        signals: app.ingest.is_some().then_some(SignalsBody {
+        read: read.name(),
+        signals: takes_signals.then_some(SignalsBody {
             versions: [1, 2],
             max_signals: MAX_SIGNALS,
             ingest: "/api/v1/drift",
