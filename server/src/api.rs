@@ -11,6 +11,7 @@ pub(crate) mod drifts;
 pub(crate) mod health;
 pub(crate) mod keys;
 pub(crate) mod servers;
+pub(crate) mod sign_in;
 pub(crate) mod signals;
 pub(crate) mod vocabulary;
 

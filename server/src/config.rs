@@ -19,6 +19,7 @@ use url::{Host, Url};
 
 use crate::access::{AccessRules, Rates, Read};
 use crate::ingest::{FleetRule, IngestRules};
+use crate::login::settings::LoginSettings;
 use keys::{KEYS, Key, Set, refuse_misspelt_variable, unknown_key, unknown_section};
 use values::database;
 pub use values::{Every, listen_address};

@@ -5,16 +5,16 @@
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
-    STRICT_TRANSPORT_SECURITY,
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
+    IF_NONE_MATCH, STRICT_TRANSPORT_SECURITY,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
 
-use crate::app::App;
 use crate::access::redaction::holds_key;
+use crate::app::App;
 use crate::assets::hex;
 
 /// The header of the request id, on requests and answers.
@@ -45,7 +45,9 @@ const SECURITY: [(&str, &str); 7] = [
 
 /// Lets the forms of this one page be answered with a redirect to `target` too, which browsers hold the policy against.
 pub(crate) fn allow_form_target(response: &mut Response, target: &str) {
-    let policy = SECURITY[0].1.replace("form-action 'self'", &format!("form-action 'self' {target}"));
+    let policy = SECURITY[0]
+        .1
+        .replace("form-action 'self'", &format!("form-action 'self' {target}"));
     if let Ok(policy) = HeaderValue::from_str(&policy) {
         response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
     }

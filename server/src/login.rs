@@ -2,7 +2,8 @@
 //!
 //! Below it `settings` is what can be set, `github` and `oidc` are providers (`exchange` is what they share, `outgoing` their way
 //! out), `admission` says who may in, `error` why not; `secret` is what a browser holds and what is derived from it, `cookie` how
-//! it holds it, `session` who is signed in and whether a form is theirs; `program` is where a program on a desk may be answered.
+//! it holds it, `session` who is signed in and whether a form is theirs; `program` is where a program on a desk
+//! may be answered, `key` what it gets.
 //!
 //! Invariant: who somebody is, is a provider's word for its own accounts, never an e-mail address; nobody is signed in but by
 //! a sign-in that their own browser began, once.
@@ -12,6 +13,7 @@ pub(crate) mod cookie;
 pub(crate) mod error;
 mod exchange;
 mod github;
+pub(crate) mod key;
 mod oidc;
 mod outgoing;
 pub(crate) mod program;
@@ -62,8 +64,15 @@ enum Provider {
 
 impl fmt::Debug for Login {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.providers.iter().map(|provider| provider.named().name()).collect();
-        formatter.debug_struct("Login").field("providers", &names).finish_non_exhaustive()
+        let names: Vec<&str> = self
+            .providers
+            .iter()
+            .map(|provider| provider.named().name())
+            .collect();
+        formatter
+            .debug_struct("Login")
+            .field("providers", &names)
+            .finish_non_exhaustive()
     }
 }
 
@@ -271,7 +280,12 @@ impl Login {
         if !admission::admits(&self.allow, named, &person) {
             return Err(SignInError::NotAdmitted {
                 provider: self.label(named).to_owned(),
-                login: person.login.chars().filter(|c| !c.is_control() && *c != '`').take(100).collect(),
+                login: person
+                    .login
+                    .chars()
+                    .filter(|c| !c.is_control() && *c != '`')
+                    .take(100)
+                    .collect(),
             });
         }
         Ok(person)
@@ -329,7 +343,9 @@ fn redirect(base: &Url, named: Named) -> Result<Url, SignInError> {
 }
 
 fn host_of(issuer: &str) -> String {
-    let host = Url::parse(issuer).ok().and_then(|url| url.host_str().map(str::to_owned));
+    let host = Url::parse(issuer)
+        .ok()
+        .and_then(|url| url.host_str().map(str::to_owned));
     host.unwrap_or_else(|| issuer.to_owned())
 }
 
@@ -342,18 +358,25 @@ fn registered(section: &str, settings: &ClientSettings) -> Result<Option<Registe
             false => Ok(None),
         };
     };
-    let secret = match (&settings.secret, &settings.secret_file) {
-        (Some(_), Some(_)) => {
-            return Err(format!("[{section}] has both client_secret and client_secret_file: keep one"));
-        }
-        (Some(secret), None) => Some(secret.clone()),
-        (None, Some(file)) => Some(secret_of(file).map_err(|problem| {
-            format!("[{section}] client_secret_file `{}`: {problem}", file.display())
-        })?),
-        // A public client: PKCE alone holds. GitHub and Google know none.
-        (None, None) if section == "oidc" => None,
-        (None, None) => return Err(format!("[{section}] client_id needs client_secret or client_secret_file")),
-    };
+    let secret =
+        match (&settings.secret, &settings.secret_file) {
+            (Some(_), Some(_)) => {
+                return Err(format!(
+                    "[{section}] has both client_secret and client_secret_file: keep one"
+                ));
+            }
+            (Some(secret), None) => Some(secret.clone()),
+            (None, Some(file)) => Some(secret_of(file).map_err(|problem| {
+                format!("[{section}] client_secret_file `{}`: {problem}", file.display())
+            })?),
+            // A public client: PKCE alone holds. GitHub and Google know none.
+            (None, None) if section == "oidc" => None,
+            (None, None) => {
+                return Err(format!(
+                    "[{section}] client_id needs client_secret or client_secret_file"
+                ));
+            }
+        };
     Ok(Some(Registered {
         id: id.clone(),
         secret,
@@ -417,7 +440,12 @@ mod tests {
         assert!(new(&dev(), None, "[::1]:1").is_ok());
         check_refused(&dev(), None, "0.0.0.0:1", "listens on 0.0.0.0:1");
         check_refused(&dev(), None, "192.0.2.1:1", "listens on 192.0.2.1:1");
-        check_refused(&dev(), Some("https://a.example/"), "127.0.0.1:1", "public_url is https://a.example/");
+        check_refused(
+            &dev(),
+            Some("https://a.example/"),
+            "127.0.0.1:1",
+            "public_url is https://a.example/",
+        );
     }
 
     #[test]
@@ -434,7 +462,12 @@ mod tests {
         assert!(new(&github(), None, "127.0.0.1:1").is_ok());
         assert!(new(&github(), Some("https://a.example/"), "0.0.0.0:1").is_ok());
         assert!(new(&github(), Some("http://127.0.0.1:9/"), "0.0.0.0:1").is_ok());
-        check_refused(&github(), Some("http://a.example/"), "0.0.0.0:1", "sign-in needs https");
+        check_refused(
+            &github(),
+            Some("http://a.example/"),
+            "0.0.0.0:1",
+            "sign-in needs https",
+        );
         check_refused(&github(), None, "0.0.0.0:1", "set [server] public_url");
     }
 

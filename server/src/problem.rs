@@ -215,6 +215,16 @@ impl Problem {
         )
     }
 
+    /// A one-time code that gives no key. Why is not said: whoever has a right one begins again all the same.
+    pub(crate) fn invalid_code() -> Problem {
+        Problem::new(
+            StatusCode::BAD_REQUEST,
+            "invalid-code",
+            "The code gives no key",
+            "the code is wrong, was brought before or took more than 60 seconds; begin again with `mcpindex login`".to_owned(),
+        )
+    }
+
     /// A request's body is not what the call takes.
     pub(crate) fn bad_body(expected: &str) -> Problem {
         Problem::new(

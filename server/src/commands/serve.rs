@@ -398,7 +398,8 @@ fn home(settings: &Settings, address: SocketAddr) -> String {
 
 /// How people sign in here. Providers are asked through a client of their own, which admits what the settings name.
 fn login(settings: &Settings, base: &Url, address: SocketAddr) -> anyhow::Result<Login> {
-    let admitted = login::admitted(&settings.login, &settings.crawl.allow_networks).map_err(Failure::Usage)?;
+    let admitted =
+        login::admitted(&settings.login, &settings.crawl.allow_networks).map_err(Failure::Usage)?;
     let client = GuardedClient::new(&settings.crawl.allow_networks, false)
         .map_err(|problem| anyhow::anyhow!("{problem}"))?
         .admitting(&admitted);

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use super::Settings;
-use super::values::{addresses, secret, word, at_least_one, keep, listen_address, public_url, read};
+use super::values::{addresses, at_least_one, keep, listen_address, public_url, read, secret, word};
 use crate::login::settings::{base_url, issuer};
 
 /// The most looks at the same time: each one is a process or a connection.

@@ -64,7 +64,11 @@ mod tests {
     #[track_caller]
     fn check(allow: &[&str], provider: Named, admitted: bool) {
         let allow: Vec<Allow> = allow.iter().map(|text| text.parse().unwrap()).collect();
-        assert_eq!(admits(&allow, provider, &alice()), admitted, "{allow:?} {provider:?}");
+        assert_eq!(
+            admits(&allow, provider, &alice()),
+            admitted,
+            "{allow:?} {provider:?}"
+        );
     }
 
     #[test]

@@ -35,7 +35,9 @@ impl Cookie {
     pub(crate) fn of(self, base: &Url, headers: &HeaderMap) -> Option<Secret> {
         let name = self.name(base);
         let cookies = headers.get_all(COOKIE).into_iter();
-        let pairs = cookies.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(';'));
+        let pairs = cookies
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(';'));
         pairs
             .filter_map(|pair| pair.trim().split_once('='))
             .filter(|(found, _)| *found == name)
@@ -102,9 +104,15 @@ mod tests {
         let secret = "B".repeat(42) + "A";
         let https = "https://a.example/";
         assert!(found(https, &format!("a=b; __Host-mcpindex={secret}")));
-        assert!(!found(https, &format!("mcpindex={secret}")), "one that plain http could have set");
+        assert!(
+            !found(https, &format!("mcpindex={secret}")),
+            "one that plain http could have set"
+        );
         assert!(!found(https, &format!("x__Host-mcpindex={secret}")));
         assert!(!found(https, "__Host-mcpindex=short"));
-        assert!(found("http://127.0.0.1:1/", &format!("mcpindex=; mcpindex={secret}")));
+        assert!(found(
+            "http://127.0.0.1:1/",
+            &format!("mcpindex=; mcpindex={secret}")
+        ));
     }
 }

@@ -50,7 +50,12 @@ struct Membership {
 }
 
 impl Github {
-    pub(crate) fn new(client: Registered, url: Option<Url>, api: Option<Url>, allow: &[Allow]) -> Result<Github, String> {
+    pub(crate) fn new(
+        client: Registered,
+        url: Option<Url>,
+        api: Option<Url>,
+        allow: &[Allow],
+    ) -> Result<Github, String> {
         let public = |text: &str| Url::parse(text).map_err(|error| error.to_string());
         let is_public = url.is_none();
         let url = url.map_or_else(|| public("https://github.com/"), Ok)?;
@@ -109,7 +114,11 @@ impl Github {
         if self.by_email {
             let mut all: Vec<Email> = out.json(&at("user/emails")?, Some(&token)).await.map_err(down)?;
             all.sort_by_key(|email| !email.primary);
-            emails.extend(all.into_iter().filter(|email| email.verified).map(|email| email.email));
+            emails.extend(
+                all.into_iter()
+                    .filter(|email| email.verified)
+                    .map(|email| email.email),
+            );
         }
         let mut organisations = Vec::new();
         for name in &self.organisations {

@@ -162,7 +162,9 @@ impl Oidc {
                     .is_some_and(|methods| !methods.iter().any(|method| method == "client_secret_basic")),
         };
         let tokens = exchange.tokens(out, code, secret).await?;
-        let token = tokens.id.ok_or_else(|| self.not_believed("there is no ID token in it"))?;
+        let token = tokens
+            .id
+            .ok_or_else(|| self.not_believed("there is no ID token in it"))?;
         let claims = self.claims(out, &token, secret, now).await?;
         self.person_of(out, &metadata, &claims, &tokens.access).await
     }
@@ -193,7 +195,9 @@ impl Oidc {
                 Some(keys) => self.verified(&token, &nonce, keys, now)?,
                 None => None,
             }
-            .ok_or_else(|| self.not_believed("its ID token is signed with a key that the issuer doesn't publish"))?,
+            .ok_or_else(|| {
+                self.not_believed("its ID token is signed with a key that the issuer doesn't publish")
+            })?,
         };
         if let Some(azp) = &claims.additional_claims().azp
             && *azp != self.client.id
@@ -211,21 +215,25 @@ impl Oidc {
         keys: CoreJsonWebKeySet,
         now: i64,
     ) -> Result<Option<Claims>, SignInError> {
-        let issuer = IssuerUrl::new(self.issuer.clone()).map_err(|error| SignInError::Internal(error.to_string()))?;
+        let issuer =
+            IssuerUrl::new(self.issuer.clone()).map_err(|error| SignInError::Internal(error.to_string()))?;
         // A public client's verifier: a shared secret then signs nothing, whatever the token's header says.
-        let verifier = CoreIdTokenVerifier::new_public_client(ClientId::new(self.client.id.clone()), issuer, keys)
-            .set_allowed_algs([
-                CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha256,
-                CoreJwsSigningAlgorithm::EcdsaP256Sha256,
-            ])
-            .set_time_fn(move || at(now - SKEW).into())
-            .set_issue_time_verifier_fn(move |issued| match issued.timestamp() - now {
-                ahead if ahead > SKEW => Err(format!("issued {ahead} s from now")),
-                _ => Ok(()),
-            });
+        let verifier =
+            CoreIdTokenVerifier::new_public_client(ClientId::new(self.client.id.clone()), issuer, keys)
+                .set_allowed_algs([
+                    CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha256,
+                    CoreJwsSigningAlgorithm::EcdsaP256Sha256,
+                ])
+                .set_time_fn(move || at(now - SKEW).into())
+                .set_issue_time_verifier_fn(move |issued| match issued.timestamp() - now {
+                    ahead if ahead > SKEW => Err(format!("issued {ahead} s from now")),
+                    _ => Ok(()),
+                });
         let claims = match token.claims(&verifier, nonce) {
             Ok(claims) => claims.clone(),
-            Err(ClaimsVerificationError::SignatureVerification(SignatureVerificationError::NoMatchingKey)) => {
+            Err(ClaimsVerificationError::SignatureVerification(
+                SignatureVerificationError::NoMatchingKey,
+            )) => {
                 return Ok(None);
             }
             Err(error) => return Err(self.judged(&error)),
@@ -341,7 +349,10 @@ impl Oidc {
     /// The keys anew; `None` when that was done within the last minute.
     async fn look_again(&self, out: &Outgoing, now: i64) -> Result<Option<CoreJsonWebKeySet>, SignInError> {
         let mut known = self.known.lock().await;
-        if known.looked_again.is_some_and(|since| (0..LOOK_AGAIN).contains(&(now - since))) {
+        if known
+            .looked_again
+            .is_some_and(|since| (0..LOOK_AGAIN).contains(&(now - since)))
+        {
             return Ok(None);
         }
         known.looked_again = Some(now);
@@ -356,7 +367,8 @@ impl Oidc {
             "{}/.well-known/openid-configuration",
             self.issuer.strip_suffix('/').unwrap_or(&self.issuer)
         );
-        let configuration = Url::parse(&configuration).map_err(|error| SignInError::Internal(error.to_string()))?;
+        let configuration =
+            Url::parse(&configuration).map_err(|error| SignInError::Internal(error.to_string()))?;
         let metadata: Metadata = out.json(&configuration, None).await.map_err(down)?;
         if !same(&metadata.issuer, &self.issuer) {
             let found: String = metadata.issuer.chars().filter(|c| *c != '`').take(200).collect();

@@ -52,7 +52,11 @@ impl Outgoing {
             .insert(USER_AGENT, HeaderValue::from_static(NAME));
         let mut response = self.0.send(request).await?;
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| unreadable(&error.without_url()))? {
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| unreadable(&error.without_url()))?
+        {
             if body.len() + chunk.len() > MAX_ANSWER {
                 return Err(HttpError::OverLimit { limit: MAX_ANSWER }.into());
             }

@@ -55,7 +55,8 @@ impl CliRequest {
         if !is_secret(&request.challenge) {
             return Err(("challenge", "32 bytes in base64url without padding"));
         }
-        if request.state.is_empty() || request.state.len() > MAX_STATE || !request.state.chars().all(is_word) {
+        if request.state.is_empty() || request.state.len() > MAX_STATE || !request.state.chars().all(is_word)
+        {
             return Err(("state", "1 to 128 letters, digits or `-._~`"));
         }
         Ok(request)
@@ -123,7 +124,10 @@ pub(crate) fn machine_name(text: &str) -> String {
 /// alone, so that both sides know it.
 pub(crate) fn short_code(challenge: &str) -> String {
     let digest = Sha256::digest(format!("mcpindex login code\n{challenge}"));
-    let number = digest.iter().take(5).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    let number = digest
+        .iter()
+        .take(5)
+        .fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
     code_of(number)
 }
 
@@ -233,7 +237,19 @@ mod tests {
     #[test]
     fn a_port_that_is_none_and_what_is_more_than_a_port_are_refused() {
         for port in [
-            "", "0", "22", "80", "1023", "65536", "99999999999", "-1", "+8080", "8080/", "8080@evil", "127.0.0.1@evil", "٣٣٣٣",
+            "",
+            "0",
+            "22",
+            "80",
+            "1023",
+            "65536",
+            "99999999999",
+            "-1",
+            "+8080",
+            "8080/",
+            "8080@evil",
+            "127.0.0.1@evil",
+            "٣٣٣٣",
         ] {
             assert_eq!(read(port, ("", "")).unwrap_err().0, "port", "{port}");
         }
@@ -259,7 +275,8 @@ mod tests {
         let mut eight = [0_u8; 8];
         eight[3..].copy_from_slice(&digest[..5]);
         let number = u64::from_be_bytes(eight);
-        let digit = |place: u32| char::from(CODE_LETTERS[usize::try_from(number / 20_u64.pow(place) % 20).unwrap()]);
+        let digit =
+            |place: u32| char::from(CODE_LETTERS[usize::try_from(number / 20_u64.pow(place) % 20).unwrap()]);
         let letters: String = (0..8).rev().map(digit).collect();
         assert_eq!(short_code(CHALLENGE).replace('-', ""), letters);
         assert_eq!(code_of(0), "BBBB-BBBB");
@@ -312,6 +329,9 @@ mod tests {
         ] {
             assert_eq!(PublishedCallback::parse(bad), None, "{bad}");
         }
-        assert_eq!(PublishedCallback::parse(&format!("http://127.0.0.1/{}", "a".repeat(128))), None);
+        assert_eq!(
+            PublishedCallback::parse(&format!("http://127.0.0.1/{}", "a".repeat(128))),
+            None
+        );
     }
 }

@@ -51,7 +51,10 @@ impl Secret {
 
 /// Whether a text is 32 bytes in base64url.
 pub(crate) fn is_secret(text: &str) -> bool {
-    text.len() == LETTERS && URL_SAFE_NO_PAD.decode(text).is_ok_and(|bytes| bytes.len() == BYTES)
+    text.len() == LETTERS
+        && URL_SAFE_NO_PAD
+            .decode(text)
+            .is_ok_and(|bytes| bytes.len() == BYTES)
 }
 
 /// Whether two texts are the same, in a time that doesn't tell where they differ.
@@ -79,7 +82,12 @@ mod tests {
     fn only_its_own_form_is_read_back() {
         let secret = Secret::generate().unwrap();
         assert!(Secret::parse(secret.expose()).is_some());
-        for wrong in ["", "short", &format!("{}=", secret.expose()), &"!".repeat(LETTERS)] {
+        for wrong in [
+            "",
+            "short",
+            &format!("{}=", secret.expose()),
+            &"!".repeat(LETTERS),
+        ] {
             assert!(Secret::parse(wrong).is_none(), "{wrong}");
         }
     }

@@ -4,7 +4,7 @@
 //! carry what only they know.
 
 use axum::http::header::{HOST, ORIGIN};
-use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
 use mcpindex_store::StoreError;
 use mcpindex_store::accounts::{Account, SecretHash};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -53,7 +53,11 @@ pub(crate) async fn signed_in(app: &App, headers: &HeaderMap) -> Result<Option<S
 }
 
 /// Who sent this form, which must be one of our own pages'. `token` is what its field `csrf` holds.
-pub(crate) async fn checked_form(app: &App, headers: &HeaderMap, token: Option<&str>) -> Result<SignedIn, Problem> {
+pub(crate) async fn checked_form(
+    app: &App,
+    headers: &HeaderMap,
+    token: Option<&str>,
+) -> Result<SignedIn, Problem> {
     from_our_pages(app, headers)?;
     let signed_in = signed_in(app, headers).await?.ok_or_else(not_signed_in)?;
     match token {
@@ -95,8 +99,8 @@ pub(crate) fn is_at_base(app: &App, headers: &HeaderMap) -> bool {
 }
 
 /// Where a page must be asked for instead, when it was asked for under another name of this machine.
-pub(crate) fn elsewhere(app: &App, method: &Method, headers: &HeaderMap, path_and_query: &str) -> Option<String> {
-    if method != Method::GET || is_at_base(app, headers) {
+pub(crate) fn elsewhere(app: &App, headers: &HeaderMap, path_and_query: &str) -> Option<String> {
+    if is_at_base(app, headers) {
         return None;
     }
     let base = app.base.as_str().trim_end_matches('/');

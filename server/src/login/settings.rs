@@ -203,7 +203,10 @@ mod tests {
             let allow: Allow = text.parse().unwrap();
             assert_eq!(allow.to_string(), text);
         }
-        assert_eq!("domain:Example.COM".parse(), Ok(Allow::Domain("example.com".to_owned())));
+        assert_eq!(
+            "domain:Example.COM".parse(),
+            Ok(Allow::Domain("example.com".to_owned()))
+        );
     }
 
     #[test]
@@ -231,7 +234,12 @@ mod tests {
     fn an_issuer_keeps_its_last_slash_or_none() {
         assert_eq!(issuer("https://a.example/r/").unwrap(), "https://a.example/r/");
         assert_eq!(issuer("https://a.example/r").unwrap(), "https://a.example/r");
-        for wrong in ["a.example", "ftp://a.example", "https://u:p@a.example", "https://a.example/?x"] {
+        for wrong in [
+            "a.example",
+            "ftp://a.example",
+            "https://u:p@a.example",
+            "https://a.example/?x",
+        ] {
             assert!(issuer(wrong).is_err(), "{wrong}");
         }
     }
