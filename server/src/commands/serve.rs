@@ -48,6 +48,8 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
     };
     let listener = listen(settings.server.listen).await?;
     let address = listener.local_addr()?;
+    let base = base(&settings, address)?;
+    let login = login(&settings, &base, address)?;
     let store = open_store(&settings).await?;
     let crawling = if serve.no_crawl {
         None
@@ -65,11 +67,15 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
             every: settings.crawl.every.seconds(),
             run_packages: settings.crawl.run_packages,
         }),
-        base: base(&settings, address)?,
+        base,
         access: Arc::new(access),
-        login: Arc::new(Login::none()),
+        login: Arc::new(login),
     };
     start_up_lines(&settings, address, crawling.is_some())?;
+    output::line(&[
+        (Ink::Dim, format!("  {:<10}", "sign-in")),
+        (Ink::Plain, app.login.sentence()),
+    ])?;
     if serve.starter {
         starter_lines(&lists)?;
     }
