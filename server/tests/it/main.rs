@@ -4,8 +4,11 @@
 //! Invariant: nothing here leaves the machine but through loopback, and nothing that a test starts outlives it.
 
 mod api;
+mod browser;
 mod client;
 mod commands;
+mod fake_github;
+mod login;
 mod pages;
 #[path = "../../../sdk/tests/peers/place.rs"]
 mod peers;
