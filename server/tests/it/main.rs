@@ -9,6 +9,9 @@ mod client;
 mod commands;
 mod fake_github;
 mod login;
+mod login_oidc;
+mod login_programs;
+mod own_issuer;
 mod pages;
 #[path = "../../../sdk/tests/peers/place.rs"]
 mod peers;
