@@ -11,15 +11,17 @@ pub(crate) mod drifts;
 pub(crate) mod health;
 pub(crate) mod keys;
 pub(crate) mod servers;
+pub(crate) mod shapes;
 pub(crate) mod sign_in;
 pub(crate) mod signals;
 pub(crate) mod vocabulary;
 
 use mcpindex_contract::digest::Digest;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// One page of a list.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Page<Item> {
     items: Vec<Item>,
     /// The path of the next page; null on the last.

@@ -96,6 +96,8 @@ pub enum Command {
     Doctor(Doctor),
     /// Print a configuration file with every setting at its default
     DefaultConfig,
+    /// Print the API's description (OpenAPI 3.1)
+    Openapi,
 }
 
 /// `serve`

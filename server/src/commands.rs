@@ -9,6 +9,7 @@ pub mod default_config;
 pub mod doctor;
 pub mod lists;
 pub mod migrate;
+pub mod openapi;
 pub mod serve;
 
 use std::path::Path;
@@ -57,6 +58,7 @@ async fn dispatch(arguments: Arguments, stop: CancellationToken) -> anyhow::Resu
             until_stopped(doctor::run(settings, &arguments.global.data, doctor), stop).await
         }
         Command::DefaultConfig => default_config::run(),
+        Command::Openapi => openapi::run(),
     }
 }
 

@@ -5,7 +5,7 @@
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
+    ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
     IF_NONE_MATCH, STRICT_TRANSPORT_SECURITY,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
@@ -89,6 +89,15 @@ pub(crate) async fn security(State(app): State<App>, request: Request, next: Nex
     headers
         .entry(CACHE_CONTROL)
         .or_insert(HeaderValue::from_static(cache));
+    response
+}
+
+/// Lets `Allow` stand only where the method is what is wrong: elsewhere it tells that an address is there.
+pub(crate) async fn methods_only_where_asked(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    if response.status() != StatusCode::METHOD_NOT_ALLOWED {
+        response.headers_mut().remove(ALLOW);
+    }
     response
 }
 

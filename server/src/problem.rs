@@ -15,6 +15,7 @@ use axum::response::{IntoResponse, Response};
 use mcpindex_store::StoreError;
 use mcpindex_store::accounts::Scope;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::access::limits::COME_AGAIN;
 use crate::access::redaction::{redacted, shown_path};
@@ -44,15 +45,17 @@ pub(crate) struct Problem {
 pub(crate) struct AsPublished;
 
 /// A way on.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct Link {
     pub(crate) href: String,
     pub(crate) title: &'static str,
 }
 
 /// RFC 9457, with members of ours.
-#[derive(Debug, Serialize)]
-struct ProblemBody<'a> {
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(crate) struct ProblemBody<'a> {
+    /// `urn:mcpindex:problem:` and the problem's name.
     r#type: String,
     title: &'a str,
     status: u16,
@@ -61,8 +64,10 @@ struct ProblemBody<'a> {
     instance: &'a str,
     /// Under this id the cause is in the log.
     request_id: &'a str,
+    /// The query parameter that is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     parameter: Option<&'a str>,
+    /// Where to go on.
     links: Vec<Link>,
 }
 

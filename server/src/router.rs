@@ -20,7 +20,7 @@ use crate::access::gate::gate;
 use crate::access::redaction::{no_key_in_address, shown_path};
 use crate::app::App;
 use crate::headers::REQUEST_ID;
-use crate::{api, assets, headers, pages, problem};
+use crate::{api, assets, headers, openapi, pages, problem};
 
 /// The longest that making one answer may take.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
@@ -84,6 +84,7 @@ pub fn router(app: App) -> Router {
         .route("/api/v1/keys/report-leak", post(api::keys::report_leak))
         .route("/api/v1/keys/{id}", delete(api::keys::revoke))
         .route("/api/v1/keys/{id}/rotate", post(api::keys::rotate))
+        .route("/api/openapi.json", get(openapi::openapi))
         .route("/healthz", get(api::health::healthz))
         .route("/readyz", get(api::health::readyz))
         .route("/.well-known/mcp-index.json", get(api::signals::index))
@@ -106,7 +107,7 @@ pub fn router(app: App) -> Router {
 
 /// What lies around every handler. Innermost first: each layer lies around those above it.
 fn within_layers(table: Router, app: App, answer_time: Duration) -> Router {
-    table
+    let table = table
         .layer(from_fn_with_state(app.clone(), gate))
         .layer(from_fn(no_key_in_address))
         .layer(TimeoutLayer::with_status_code(
@@ -121,7 +122,11 @@ fn within_layers(table: Router, app: App, answer_time: Duration) -> Router {
         .layer(TraceLayer::new_for_http().make_span_with(request_span))
         .layer(PropagateRequestIdLayer::new(REQUEST_ID))
         .layer(SetRequestIdLayer::new(REQUEST_ID, MakeRequestUuid))
-        .layer(from_fn(headers::plain_request_id))
+        .layer(from_fn(headers::plain_request_id));
+    // Outside of the table, since the table itself says which methods a route has, whatever its layers answer.
+    Router::new()
+        .fallback_service(table)
+        .layer(from_fn(headers::methods_only_where_asked))
 }
 
 /// What the log says beside everything that happens during one request. The query is left out: it is the reader's.

@@ -54,6 +54,7 @@ impl Door {
                 | "/account/keys"
                 | "/account/keys/{id}/revoke"
                 | "/account/sessions/end"
+                | "/setup"
                 | "/api/auth/login/start"
                 | "/api/v1/cli/token"
                 | "/api/v1/device/code"

@@ -5,6 +5,7 @@ use axum::extract::{Path, State};
 use mcpindex_contract::digest::Digest;
 use mcpindex_store::definitions::StoredDefinition;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::digest_kind;
 use crate::app::App;
@@ -12,7 +13,8 @@ use crate::links;
 use crate::problem::Problem;
 use crate::when::rfc3339;
 
-#[derive(Debug, Serialize)]
+/// The text that a digest stands for.
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DefinitionBody {
     digest: String,
     /// `canonical`: the text is RFC 8785 without `_meta`; `raw`: it is the text as sent.
@@ -23,7 +25,8 @@ pub(crate) struct DefinitionBody {
     declared_by: Vec<DeclarationBody>,
 }
 
-#[derive(Debug, Serialize)]
+/// Who declared it.
+#[derive(Debug, Serialize, ToSchema)]
 struct DeclarationBody {
     identity: String,
     kind: String,
@@ -53,7 +56,14 @@ pub(crate) async fn find(app: &App, digest: &str) -> Result<StoredDefinition, Pr
     })
 }
 
-/// `GET /api/v1/definitions/{digest}`
+/// The exact text that a digest stands for, and who declared it.
+#[utoipa::path(
+    get,
+    path = "/api/v1/definitions/{digest}",
+    tag = "index",
+    params(("digest" = String, Path, description = "`sha256:` or `raw-sha256:` and 64 hex digits")),
+    responses((status = 200, body = DefinitionBody), (status = 404, description = "No such definition"))
+)]
 pub(crate) async fn definition(
     State(app): State<App>,
     Path(digest): Path<String>,

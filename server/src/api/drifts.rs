@@ -6,6 +6,7 @@ use axum::http::Uri;
 use mcpindex_contract::change::{Change, Subject};
 use mcpindex_store::drifts::DriftRecord;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Page;
 use crate::app::App;
@@ -15,7 +16,7 @@ use crate::query::Query;
 use crate::when::rfc3339;
 
 /// A drift in a list.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DriftBody {
     id: i64,
     identity: String,
@@ -34,7 +35,7 @@ pub(crate) struct DriftBody {
 }
 
 /// One side of a drift.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct SideBody {
     observation: i64,
     version: Option<String>,
@@ -44,13 +45,15 @@ struct SideBody {
     published_at: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+/// A kind of change, and how often.
+#[derive(Debug, Serialize, ToSchema)]
 struct KindCountBody {
     kind: String,
     count: i64,
 }
 
-#[derive(Debug, Serialize)]
+/// Where to go on from a drift.
+#[derive(Debug, Serialize, ToSchema)]
 struct DriftLinks {
     api: String,
     page: String,
@@ -58,14 +61,15 @@ struct DriftLinks {
 }
 
 /// A drift with its changes.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DriftDetailBody {
     #[serde(flatten)]
     drift: DriftBody,
     changes: Vec<ChangeBody>,
 }
 
-#[derive(Debug, Serialize)]
+/// One change between two surfaces.
+#[derive(Debug, Serialize, ToSchema)]
 struct ChangeBody {
     kind: &'static str,
     direction: &'static str,
@@ -87,7 +91,8 @@ struct ChangeBody {
     rule: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+/// What changed.
+#[derive(Debug, Serialize, ToSchema)]
 struct SubjectBody {
     /// `server`, `instructions`, `tool`, `prompt`, `resource` or `resource-template`.
     kind: &'static str,
@@ -176,12 +181,33 @@ pub(crate) async fn find(app: &App, id: &str) -> Result<(DriftRecord, Vec<Change
     app.store.drift(number).await?.ok_or_else(unknown)
 }
 
-/// `GET /api/v1/drifts?before=&limit=`
+/// The latest drifts of all servers, newest first.
+#[utoipa::path(
+    get,
+    path = "/api/v1/drifts",
+    tag = "index",
+    params(
+        ("before" = Option<i64>, Query, minimum = 1, description = "The last drift of the page before"),
+        ("limit" = Option<i64>, Query, minimum = 1, maximum = 500, description = "Drifts on a page; 100"),
+    ),
+    responses((status = 200, body = Page<DriftBody>))
+)]
 pub(crate) async fn drifts(State(app): State<App>, uri: Uri) -> Result<Json<Page<DriftBody>>, Problem> {
     list(&app, &uri, None, "/api/v1/drifts").await
 }
 
-/// `GET /api/v1/servers/{identity}/drifts?before=&limit=`
+/// The drifts of one server, newest first.
+#[utoipa::path(
+    get,
+    path = "/api/v1/servers/{identity}/drifts",
+    tag = "index",
+    params(
+        ("identity" = String, Path, description = "Its identity, its short id, or its name in a registry"),
+        ("before" = Option<i64>, Query, minimum = 1, description = "The last drift of the page before"),
+        ("limit" = Option<i64>, Query, minimum = 1, maximum = 500, description = "Drifts on a page; 100"),
+    ),
+    responses((status = 200, body = Page<DriftBody>), (status = 404, description = "No such server"))
+)]
 pub(crate) async fn server_drifts(
     State(app): State<App>,
     Path(reference): Path<String>,
@@ -214,7 +240,14 @@ async fn list(
     Ok(Json(Page::cut(rows, limit, next, drift_body)))
 }
 
-/// `GET /api/v1/drifts/{id}`
+/// One drift with its changes.
+#[utoipa::path(
+    get,
+    path = "/api/v1/drifts/{id}",
+    tag = "index",
+    params(("id" = i64, Path, description = "Its number")),
+    responses((status = 200, body = DriftDetailBody), (status = 404, description = "No such drift"))
+)]
 pub(crate) async fn drift(
     State(app): State<App>,
     Path(id): Path<String>,

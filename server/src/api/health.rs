@@ -4,13 +4,14 @@ use axum::Json;
 use axum::extract::State;
 use mcpindex_store::SchemaState;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::access::Read;
 use crate::app::App;
 use crate::problem::Problem;
 
-/// `GET /healthz`: the process answers.
-#[derive(Debug, Serialize)]
+/// The process answers.
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct HealthBody {
     status: &'static str,
     /// Only where everybody may read.
@@ -18,8 +19,8 @@ pub(crate) struct HealthBody {
     version: Option<&'static str>,
 }
 
-/// `GET /readyz`: the database answers and has the schema of this program.
-#[derive(Debug, Serialize)]
+/// The database answers and has the schema of this program.
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ReadyBody {
     status: &'static str,
     /// Only where everybody may read.
@@ -27,6 +28,14 @@ pub(crate) struct ReadyBody {
     database: Option<&'static str>,
 }
 
+/// Whether the process answers.
+#[utoipa::path(
+    get,
+    path = "/healthz",
+    tag = "operation",
+    security(()),
+    responses((status = 200, body = HealthBody))
+)]
 pub(crate) async fn healthz(State(app): State<App>) -> Json<HealthBody> {
     Json(HealthBody {
         status: "ok",
@@ -34,6 +43,14 @@ pub(crate) async fn healthz(State(app): State<App>) -> Json<HealthBody> {
     })
 }
 
+/// Whether the process can answer: its database does, and has the schema of this program.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    tag = "operation",
+    security(()),
+    responses((status = 200, body = ReadyBody))
+)]
 pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<ReadyBody>, Problem> {
     if let Err(error) = app.store.ping().await {
         tracing::error!(cause = %error, "the database doesn't answer");

@@ -15,6 +15,7 @@ use mcpindex_store::StoreError;
 use mcpindex_store::accounts::{KeyRecord, Scopes};
 use mcpindex_store::signals::Network;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::access::Caller;
 use crate::access::issue::{IssueError, Wish, issue};
@@ -31,7 +32,7 @@ const REPORT: &str = "`{\"key\": \"mcpk_…\"}`";
 const DAY: i64 = 86_400;
 
 /// Who asks, and with which key.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WhoAmIBody {
     login: String,
     /// `member`, `approver` or `admin`.
@@ -42,7 +43,7 @@ pub(crate) struct WhoAmIBody {
 }
 
 /// The key that asks.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct OwnKeyBody {
     id: String,
     name: String,
@@ -52,7 +53,7 @@ pub(crate) struct OwnKeyBody {
 }
 
 /// One of a person's keys.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct KeyBody {
     id: String,
     name: String,
@@ -72,13 +73,13 @@ pub(crate) struct KeyBody {
 }
 
 /// All keys of a person.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct KeysBody {
     keys: Vec<KeyBody>,
 }
 
 /// A key that was made, and the only answer that has it whole.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(crate) struct NewKeyBody {
     key: String,
     #[serde(flatten)]
@@ -86,18 +87,19 @@ pub(crate) struct NewKeyBody {
 }
 
 /// A key that is asked for.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct WishBody {
+pub(crate) struct WishBody {
     name: String,
     scopes: Vec<String>,
     /// Left out, it is null.
     expires_in_days: Option<u32>,
 }
 
-#[derive(Deserialize)]
+/// A key that somebody found.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct ReportBody {
+pub(crate) struct ReportBody {
     key: String,
 }
 
@@ -133,7 +135,14 @@ fn holder(caller: &Caller) -> Result<&Arc<KeyHolder>, Problem> {
     }
 }
 
-/// `GET /api/v1/whoami`
+/// Whose key this is.
+#[utoipa::path(
+    get,
+    path = "/api/v1/whoami",
+    tag = "keys",
+    security(("key" = [])),
+    responses((status = 200, body = WhoAmIBody))
+)]
 pub(crate) async fn whoami(Extension(caller): Extension<Caller>) -> Result<Json<WhoAmIBody>, Problem> {
     let KeyHolder { account, key } = holder(&caller)?.as_ref();
     Ok(Json(WhoAmIBody {
@@ -150,7 +159,14 @@ pub(crate) async fn whoami(Extension(caller): Extension<Caller>) -> Result<Json<
     }))
 }
 
-/// `GET /api/v1/keys`
+/// The keys of whoever asks.
+#[utoipa::path(
+    get,
+    path = "/api/v1/keys",
+    tag = "keys",
+    security(("key" = [])),
+    responses((status = 200, body = KeysBody))
+)]
 pub(crate) async fn list(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
@@ -161,7 +177,19 @@ pub(crate) async fn list(
     Ok(Json(KeysBody { keys: keys.collect() }))
 }
 
-/// `POST /api/v1/keys`
+/// Makes a key, which allows no more than the one that asks. This answer alone has it whole.
+#[utoipa::path(
+    post,
+    path = "/api/v1/keys",
+    tag = "keys",
+    security(("key" = [])),
+    request_body = WishBody,
+    responses(
+        (status = 201, body = NewKeyBody),
+        (status = 409, description = "The account has too many keys"),
+        (status = 413, description = "More than 64 KiB"),
+    )
+)]
 pub(crate) async fn create(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
@@ -192,7 +220,20 @@ pub(crate) async fn create(
     }
 }
 
-/// `POST /api/v1/keys/{id}/rotate`
+/// Puts a new key in the place of this one, which works for another 24 hours.
+#[utoipa::path(
+    post,
+    path = "/api/v1/keys/{id}/rotate",
+    tag = "keys",
+    security(("key" = [])),
+    params(("id" = String, Path, description = "`key_…`")),
+    responses(
+        (status = 201, body = NewKeyBody),
+        (status = 404, description = "No such key of whoever asks"),
+        (status = 409, description = "It has ended, or was rotated before"),
+        (status = 413, description = "More than 64 KiB"),
+    )
+)]
 pub(crate) async fn rotate(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
@@ -224,7 +265,18 @@ pub(crate) async fn rotate(
     Ok(given(&text, record, &holder.key.id))
 }
 
-/// `DELETE /api/v1/keys/{id}`
+/// Ends a key.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/keys/{id}",
+    tag = "keys",
+    security(("key" = [])),
+    params(("id" = String, Path, description = "`key_…`")),
+    responses(
+        (status = 204, description = "It doesn't work any more; another replica may take 30 seconds to know"),
+        (status = 404, description = "No such key of whoever asks"),
+    )
+)]
 pub(crate) async fn revoke(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
@@ -239,7 +291,19 @@ pub(crate) async fn revoke(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// `POST /api/v1/keys/report-leak`: who has a key may end it. The answer does not say whether it was one.
+/// Ends a key that somebody found: who has it may do that. The answer does not say whether it was one.
+#[utoipa::path(
+    post,
+    path = "/api/v1/keys/report-leak",
+    tag = "keys",
+    security(()),
+    request_body = ReportBody,
+    responses(
+        (status = 204, description = "If it was a key, it is none any more"),
+        (status = 413, description = "More than 64 KiB"),
+        (status = 429, description = "More than one address may report; `Retry-After` says when to come again"),
+    )
+)]
 pub(crate) async fn report_leak(State(app): State<App>, sent: Sent) -> Result<StatusCode, Problem> {
     let address = app.access.sender(&sent.extensions, &sent.headers);
     if !app.access.limits.allows(Counted::LeakReport, address, 1) {

@@ -9,6 +9,7 @@ use mcpindex_contract::surface::{Listing, Member, MemberKind, Surface};
 use mcpindex_store::observations::{Artifact, ObservationRecord};
 use mcpindex_store::servers::{ServerFilter, ServerRecord, StandingFilter};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{Page, digest_kind};
 use crate::app::App;
@@ -22,7 +23,7 @@ use crate::when::rfc3339;
 const MAX_DESCRIPTION: usize = 2_000;
 
 /// A server.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ServerBody {
     identity: String,
     short_id: String,
@@ -47,7 +48,8 @@ pub(crate) struct ServerBody {
     links: ServerLinks,
 }
 
-#[derive(Debug, Serialize)]
+/// Where to go on from a server.
+#[derive(Debug, Serialize, ToSchema)]
 struct ServerLinks {
     api: String,
     page: String,
@@ -57,7 +59,7 @@ struct ServerLinks {
 }
 
 /// What a server's tools are, as far as that is known.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ToolsBody {
     identity: String,
     short_id: String,
@@ -75,7 +77,8 @@ pub(crate) struct ToolsBody {
     tools: Option<Vec<ToolBody>>,
 }
 
-#[derive(Debug, Serialize)]
+/// A tool as declared.
+#[derive(Debug, Serialize, ToSchema)]
 struct ToolBody {
     name: String,
     digest: String,
@@ -92,7 +95,7 @@ struct ToolBody {
 }
 
 /// One look at a server.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ObservationBody {
     id: i64,
     observed_at: Option<String>,
@@ -112,7 +115,7 @@ pub(crate) struct ObservationBody {
 }
 
 /// The package behind a look.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct ArtifactBody {
     version: String,
     integrity: Option<String>,
@@ -201,7 +204,19 @@ fn listed_tools(surface: &Surface, with_descriptions: bool) -> (&'static str, Op
     }
 }
 
-/// `GET /api/v1/servers?search=&state=&after=&limit=`
+/// The servers of this index, by identity.
+#[utoipa::path(
+    get,
+    path = "/api/v1/servers",
+    tag = "index",
+    params(
+        ("search" = Option<String>, Query, max_length = 200, description = "A part of an identity, a name or a tool's name"),
+        ("state" = Option<String>, Query, description = "How the last look ended: one of `states` at `/api/v1/vocabulary`, or `pending`"),
+        ("after" = Option<String>, Query, description = "The last identity of the page before"),
+        ("limit" = Option<i64>, Query, minimum = 1, maximum = 500, description = "Servers on a page; 100"),
+    ),
+    responses((status = 200, body = Page<ServerBody>))
+)]
 pub(crate) async fn servers(State(app): State<App>, uri: Uri) -> Result<Json<Page<ServerBody>>, Problem> {
     let query = Query::strict(&uri, &["search", "state", "after", "limit"])?;
     let limit = query.limit()?;
@@ -225,7 +240,16 @@ pub(crate) async fn servers(State(app): State<App>, uri: Uri) -> Result<Json<Pag
     Ok(Json(Page::cut(rows, limit, next, server_body)))
 }
 
-/// `GET /api/v1/servers/{identity}`
+/// One server: how it stands and what it declares now.
+#[utoipa::path(
+    get,
+    path = "/api/v1/servers/{identity}",
+    tag = "index",
+    params(
+        ("identity" = String, Path, description = "Its identity, its short id, or its name in a registry"),
+    ),
+    responses((status = 200, body = ServerBody), (status = 404, description = "No such server"))
+)]
 pub(crate) async fn server(
     State(app): State<App>,
     Path(reference): Path<String>,
@@ -233,7 +257,17 @@ pub(crate) async fn server(
     Ok(Json(server_body(&app.server(&reference).await?)))
 }
 
-/// `GET /api/v1/servers/{identity}/tools?include=descriptions`
+/// The tools that a server declares, as far as that is known.
+#[utoipa::path(
+    get,
+    path = "/api/v1/servers/{identity}/tools",
+    tag = "index",
+    params(
+        ("identity" = String, Path, description = "Its identity, its short id, or its name in a registry"),
+        ("include" = Option<String>, Query, description = "`descriptions`: titles and descriptions too"),
+    ),
+    responses((status = 200, body = ToolsBody), (status = 404, description = "No such server"))
+)]
 pub(crate) async fn tools(
     State(app): State<App>,
     Path(reference): Path<String>,
@@ -267,7 +301,18 @@ pub(crate) async fn tools(
     Ok(Json(body))
 }
 
-/// `GET /api/v1/servers/{identity}/observations?before=&limit=`
+/// Every look that was taken at a server, newest first.
+#[utoipa::path(
+    get,
+    path = "/api/v1/servers/{identity}/observations",
+    tag = "index",
+    params(
+        ("identity" = String, Path, description = "Its identity, its short id, or its name in a registry"),
+        ("before" = Option<i64>, Query, minimum = 1, description = "The last look of the page before"),
+        ("limit" = Option<i64>, Query, minimum = 1, maximum = 500, description = "Looks on a page; 100"),
+    ),
+    responses((status = 200, body = Page<ObservationBody>), (status = 404, description = "No such server"))
+)]
 pub(crate) async fn observations(
     State(app): State<App>,
     Path(reference): Path<String>,

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a request is refused whole, with nothing kept, or all of it is durable when it is answered.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -18,8 +18,11 @@ use mcpindex_store::StoreError;
 use mcpindex_store::accounts::SecretHash;
 use mcpindex_store::signals::{Network, Received, Registration};
 use serde::Serialize;
-use serde_json::json;
+use utoipa::ToSchema;
 
+use super::shapes::{
+    AnswerShape, AnswersShape, FingerprintsShape, InstallShape, NotRevokedShape, SignalBatch,
+};
 use crate::access::keys::KeyHolder;
 use crate::access::limits::{COME_AGAIN, Counted, Sender};
 use crate::access::{Access, Caller, Read};
@@ -48,6 +51,16 @@ struct Refusal {
     status: StatusCode,
     error: &'static str,
     retry_after: Option<u64>,
+}
+
+/// An error as the published clients know it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Refusal)]
+pub(crate) struct RefusalBody {
+    error: &'static str,
+    /// How many there may be, where there were too many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max: Option<usize>,
 }
 
 /// A refusal without a time to come again.
@@ -86,7 +99,11 @@ const NO_IDENTITIES: Refusal = Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let mut response = as_published(self.status, &json!({ "error": self.error }));
+        let body = RefusalBody {
+            error: self.error,
+            max: None,
+        };
+        let mut response = as_published(self.status, &body);
         if let Some(seconds) = self.retry_after {
             response
                 .headers_mut()
@@ -97,7 +114,7 @@ impl IntoResponse for Refusal {
 }
 
 /// An answer whose body stays as it is, whatever its status.
-fn as_published(status: StatusCode, body: &serde_json::Value) -> Response {
+fn as_published(status: StatusCode, body: &impl Serialize) -> Response {
     let mut response = (status, Json(body)).into_response();
     response.extensions_mut().insert(AsPublished);
     response
@@ -196,7 +213,24 @@ fn is_over_limit(error: axum::Error) -> bool {
     error.into_inner().is::<http_body_util::LengthLimitError>()
 }
 
-/// `POST /api/v1/drift`
+/// Takes a batch of signals in; acknowledged when it is durable.
+#[utoipa::path(
+    post,
+    path = "/api/v1/drift",
+    tag = "signals",
+    security((), ("install" = []), ("key" = [])),
+    request_body = SignalBatch,
+    responses(
+        (status = 204, description = "All of it is kept"),
+        (status = 400, body = RefusalBody, description = "`invalid_json` or `invalid_signal`; nothing of it is kept"),
+        (status = 404, body = RefusalBody, description = "Signals are not taken here"),
+        (status = 413, body = RefusalBody, description = "More than 1 MiB"),
+        (status = 415, body = RefusalBody, description = "Not `application/json`"),
+        (status = 422, body = RefusalBody, description = "`hour_out_of_range`: a signal of version 2 is older than 7 days, or ahead of time"),
+        (status = 429, body = RefusalBody, description = "More than one address may send; `Retry-After` says when to come again"),
+        (status = 503, body = RefusalBody, description = "`busy`: nothing of it is kept; `Retry-After` says when to come again"),
+    )
+)]
 pub(crate) async fn drift(State(app): State<App>, request: Request) -> Response {
     match take_in(&app, request).await {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
@@ -246,13 +280,29 @@ async fn proved(app: &App, signals: &[Signal], token: SecretHash) -> Result<BTre
 }
 
 /// A token is shown to whoever asked for it and to nobody else.
-#[derive(Serialize)]
-struct RegisteredBody {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct RegisteredBody {
     install_id: String,
     install_token: String,
 }
 
-/// `POST /api/v1/drift/register`
+/// Gives an install its token, or a new one in the place of the one it shows.
+#[utoipa::path(
+    post,
+    path = "/api/v1/drift/register",
+    tag = "signals",
+    security((), ("install" = []), ("key" = [])),
+    request_body = InstallShape,
+    responses(
+        (status = 200, body = RegisteredBody),
+        (status = 400, body = RefusalBody, description = "`invalid_json` or `invalid_install_id`"),
+        (status = 404, body = RefusalBody, description = "Signals are not taken here"),
+        (status = 409, body = RefusalBody, description = "The install has a token, and it was not shown"),
+        (status = 413, body = RefusalBody, description = "More than 64 KiB"),
+        (status = 429, body = RefusalBody, description = "More than one address may ask; `Retry-After` says when to come again"),
+        (status = 503, body = RefusalBody, description = "`identity_store_unavailable`: try again later"),
+    )
+)]
 pub(crate) async fn register(State(app): State<App>, request: Request) -> Response {
     match give_token(&app, request).await {
         Ok(body) => ([(CACHE_CONTROL, "no-store")], Json(body)).into_response(),
@@ -287,13 +337,36 @@ async fn give_token(app: &App, request: Request) -> Result<RegisteredBody, Refus
     }
 }
 
-/// `DELETE /api/v1/drift/register`
+/// Takes an install's token back; the token proves who asks.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/drift/register",
+    tag = "signals",
+    security(("install" = []), ("key" = [])),
+    params(("install_id" = Option<String>, Query, pattern = "^[0-9a-f]{32}$", description = "The install; or it stands in the body")),
+    request_body = Option<InstallShape>,
+    responses(
+        (status = 200, body = RevokedBody),
+        (status = 400, body = RefusalBody, description = "`invalid_json` or `invalid_install_id`"),
+        (status = 401, body = RefusalBody, description = "No token was shown"),
+        (status = 404, body = NotRevokedShape, description = "It is not this install's token, or signals are not taken here"),
+        (status = 413, body = RefusalBody, description = "More than 64 KiB"),
+        (status = 429, body = RefusalBody, description = "More than one address may ask; `Retry-After` says when to come again"),
+        (status = 503, body = RefusalBody, description = "`identity_store_unavailable`: try again later"),
+    )
+)]
 pub(crate) async fn revoke(State(app): State<App>, request: Request) -> Response {
     match take_token_back(&app, request).await {
-        Ok(true) => Json(json!({ "revoked": true })).into_response(),
-        Ok(false) => as_published(StatusCode::NOT_FOUND, &json!({ "revoked": false })),
+        Ok(true) => Json(RevokedBody { revoked: true }).into_response(),
+        Ok(false) => as_published(StatusCode::NOT_FOUND, &RevokedBody { revoked: false }),
         Err(refusal) => refusal.into_response(),
     }
+}
+
+/// Whether the token was this install's.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct RevokedBody {
+    revoked: bool,
 }
 
 async fn take_token_back(app: &App, request: Request) -> Result<bool, Refusal> {
@@ -338,7 +411,20 @@ fn parameter(query: Option<&str>, name: &str) -> Option<String> {
         .map(|(_, value)| value.into_owned())
 }
 
-/// `GET /api/v1/drift/any?fp=…`
+/// Whether a tool has drifted, by its fingerprint.
+#[utoipa::path(
+    get,
+    path = "/api/v1/drift/any",
+    tag = "signals",
+    security((), ("key" = [])),
+    params(("fp" = String, Query, pattern = "^[0-9A-Fa-f]{32}$", description = "The tool's fingerprint")),
+    responses(
+        (status = 200, body = AnswerShape),
+        (status = 400, body = RefusalBody, description = "`invalid_fp`"),
+        (status = 404, body = RefusalBody, description = "Nothing is told here"),
+        (status = 429, body = RefusalBody, description = "More than one address may ask; `Retry-After` says when to come again"),
+    )
+)]
 pub(crate) async fn any(State(app): State<App>, request: Request) -> Response {
     let answered = async {
         let asked = Asked::of(&app, request)?;
@@ -353,7 +439,22 @@ pub(crate) async fn any(State(app): State<App>, request: Request) -> Response {
     }
 }
 
-/// `POST /api/v1/drift/any`
+/// Whether tools have drifted, by their fingerprints.
+#[utoipa::path(
+    post,
+    path = "/api/v1/drift/any",
+    tag = "signals",
+    security((), ("key" = [])),
+    request_body = FingerprintsShape,
+    responses(
+        (status = 200, body = AnswersShape),
+        (status = 400, body = RefusalBody, description = "`invalid_json` or `invalid_fps`"),
+        (status = 404, body = RefusalBody, description = "Nothing is told here"),
+        (status = 413, body = RefusalBody, description = "More than 64 KiB"),
+        (status = 415, body = RefusalBody, description = "Not `application/json`"),
+        (status = 429, body = RefusalBody, description = "More than one address may ask; `Retry-After` says when to come again"),
+    )
+)]
 pub(crate) async fn any_of_many(State(app): State<App>, request: Request) -> Response {
     let answered = async {
         let mut asked = Asked::of(&app, request)?;
@@ -368,18 +469,27 @@ pub(crate) async fn any_of_many(State(app): State<App>, request: Request) -> Res
     };
     match answered.await {
         Ok(Some(answers)) => {
-            let results: serde_json::Map<String, serde_json::Value> = answers
-                .into_iter()
-                .map(|answer| (answer.fp.clone(), json!(answer)))
-                .collect();
-            Json(json!({ "results": results })).into_response()
+            let results = answers.into_iter().map(|answer| (answer.fp.clone(), answer));
+            Json(AnswersBody {
+                results: results.collect(),
+            })
+            .into_response()
         }
         Ok(None) => as_published(
             StatusCode::BAD_REQUEST,
-            &json!({ "error": INVALID_FPS.error, "max": MAX_FINGERPRINTS }),
+            &RefusalBody {
+                error: INVALID_FPS.error,
+                max: Some(MAX_FINGERPRINTS),
+            },
         ),
         Err::<_, Refusal>(refusal) => refusal.into_response(),
     }
+}
+
+/// An answer for each fingerprint.
+#[derive(Serialize)]
+struct AnswersBody {
+    results: BTreeMap<String, Answer>,
 }
 
 /// `{"fps": […]}` and nothing else, at least one.
@@ -423,7 +533,7 @@ async fn answers(app: &App, ingest: &Ingest, tools: &[Fingerprint]) -> Vec<Answe
 }
 
 /// What this index is, for clients that look for one.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct IndexBody {
     index: &'static str,
     /// Only for those who may read.
@@ -436,7 +546,8 @@ pub(crate) struct IndexBody {
     signals: Option<SignalsBody>,
 }
 
-#[derive(Debug, Serialize)]
+/// Which signals are taken, and where.
+#[derive(Debug, Serialize, ToSchema)]
 struct SignalsBody {
     versions: [u8; 2],
     max_signals: usize,
@@ -445,7 +556,14 @@ struct SignalsBody {
     lookup: &'static str,
 }
 
-/// `GET /.well-known/mcp-index.json`
+/// What this index is, and where what is.
+#[utoipa::path(
+    get,
+    path = "/.well-known/mcp-index.json",
+    tag = "operation",
+    security((), ("key" = [])),
+    responses((status = 200, body = IndexBody))
+)]
 pub(crate) async fn index(State(app): State<App>, Extension(caller): Extension<Caller>) -> Json<IndexBody> {
     let read = app.access.rules.read;
     let is_told = read == Read::Public || !caller.is_anonymous();

@@ -3,6 +3,8 @@
 //!
 //! Invariant: nothing here leaves the machine but through loopback, and nothing that a test starts outlives it.
 
+mod access;
+mod access_keys;
 mod api;
 mod browser;
 mod client;
@@ -11,6 +13,7 @@ mod fake_github;
 mod login;
 mod login_oidc;
 mod login_programs;
+mod openapi;
 mod own_issuer;
 mod pages;
 #[path = "../../../sdk/tests/peers/place.rs"]
