@@ -24,4 +24,5 @@ mod published_client;
 mod seed;
 mod signals;
 mod signals_killed;
+mod telemetry;
 mod tidy;
