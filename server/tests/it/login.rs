@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::browser::{BASE, Browser, Index, field, parameters};
 use crate::fake_github::{FakeGithub, Mood};
+use crate::programs::{Place, ended};
 
 const EVERYBODY: &[&str] = &["everyone:github"];
 
@@ -475,4 +476,35 @@ async fn where_nobody_can_sign_in_the_pages_say_so() {
         assert_eq!(browser.get(path).await.status, 404, "{path}");
     }
     assert!(!browser.page("/").await.contains("/account"));
+}
+
+#[tokio::test]
+async fn serve_does_not_start_with_a_sign_in_that_can_not_be_meant() {
+    let place = Place::new();
+    let check = async |variables: &[(&str, &str)], part: &str| {
+        let mut command = place.command(&["serve", "--no-crawl", "--listen", "127.0.0.1:0"]);
+        command.envs(variables.iter().copied());
+        let ended = ended(command).await;
+        let line = ended.stderr();
+        assert_eq!(ended.code(), Some(2), "{line}");
+        assert!(line.contains(part) && line.lines().count() == 1, "{line}");
+        assert!(!line.contains("hush"), "{line}");
+    };
+    let public = ("MCPINDEX_PUBLIC_URL", "https://index.example/");
+    let dev = ("MCPINDEX_LOGIN_DEV", "true");
+    check(&[dev, public], "for this machine alone").await;
+    let id = ("MCPINDEX_GITHUB_CLIENT_ID", "id");
+    let secret = ("MCPINDEX_GITHUB_CLIENT_SECRET", "hush");
+    check(&[id, secret], "[login] allow is empty").await;
+    let allow = ("MCPINDEX_LOGIN_ALLOW", "github-org:acme");
+    let plain = ("MCPINDEX_PUBLIC_URL", "http://index.example/");
+    check(&[id, secret, allow, plain], "sign-in needs https").await;
+    let missing = ("MCPINDEX_GITHUB_CLIENT_SECRET_FILE", "/nowhere/hush-not");
+    check(
+        &[id, allow, ("MCPINDEX_GITHUB_URL", "http://github.corp/")],
+        "plain http",
+    )
+    .await;
+    check(&[id, secret, missing, allow], "keep one").await;
+    check(&[("MCPINDEX_LOGIN_ALLOW", "alice")], "names nobody").await;
 }

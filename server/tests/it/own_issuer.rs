@@ -185,7 +185,7 @@ impl Issuer {
             }
             Wrong::Unsigned => header = json!({"alg": "none"}),
             Wrong::SharedSecret | Wrong::PublicKeyAsSecret => {
-                header = json!({"alg": "HS256", "kid": "key-1"})
+                header = json!({"alg": "HS256", "kid": "key-1"});
             }
             Wrong::UnknownKey => header["kid"] = json!("key-nobody-has"),
             _ => {}
