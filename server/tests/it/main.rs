@@ -5,6 +5,7 @@
 
 mod access;
 mod access_keys;
+mod answers;
 mod api;
 mod browser;
 mod client;
