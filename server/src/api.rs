@@ -16,6 +16,7 @@ pub(crate) mod ledger;
 pub(crate) mod search;
 pub(crate) mod servers;
 pub(crate) mod shapes;
+pub(crate) mod sign_in;
 pub(crate) mod signals;
 pub(crate) mod trust;
 pub(crate) mod vocabulary;

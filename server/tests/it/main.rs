@@ -7,9 +7,16 @@ mod access;
 mod access_keys;
 mod answers;
 mod api;
+mod browser;
 mod client;
 mod commands;
+mod fake_github;
+mod login;
+mod login_oidc;
+mod login_peers;
+mod login_programs;
 mod openapi;
+mod own_issuer;
 mod pages;
 #[path = "../../../sdk/tests/peers/place.rs"]
 mod peers;
