@@ -5,6 +5,7 @@
 
 mod access;
 mod access_keys;
+mod admin;
 mod api;
 mod client;
 mod commands;
