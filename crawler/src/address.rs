@@ -116,6 +116,15 @@ impl AddressRules {
         AddressRules { allowed }
     }
 
+    /// Every address is admitted but a cloud's metadata address: for an origin that the administrator named.
+    pub fn everywhere() -> AddressRules {
+        let every = |base| Network { base, prefix: 0 };
+        AddressRules::new(vec![
+            every(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+            every(IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
+        ])
+    }
+
     /// Judges one address. An allowed network admits a cloud's metadata address only when it names exactly that address:
     /// whoever allows a whole private network rarely means the credentials that are served there.
     pub fn judge(&self, address: IpAddr) -> Verdict {

@@ -5,7 +5,11 @@
 //! goes to exactly these addresses; the address that answered is judged once more. Redirects are not followed: the answer
 //! comes back as it is.
 //!
-//! Invariant: no byte is sent to an address that [`crate::address`] refuses, however the URL or the name service spells it.
+//! An origin that the administrator wrote into the settings (a sign-in's provider) is admitted by name: there, and only
+//! there, private addresses and plain `http:` are right.
+//!
+//! Invariant: no byte is sent to an address that [`crate::address`] refuses, however the URL or the name service spells it,
+//! but to an admitted origin; and to a cloud's metadata address not even there.
 
 use std::error::Error as StdError;
 use std::io;
@@ -73,6 +77,10 @@ pub struct GuardedClient {
     allow_http: bool,
     secure: reqwest::Client,
     plain: reqwest::Client,
+    /// The origins that the administrator wrote into the settings.
+    admitted: Vec<url::Origin>,
+    /// For these alone: judges no answer of the name service but for metadata addresses.
+    to_admitted: reqwest::Client,
 }
 
 impl GuardedClient {
@@ -89,20 +97,33 @@ impl GuardedClient {
         resolver: Arc<dyn Resolver>,
     ) -> Result<GuardedClient, String> {
         let networks: Result<Vec<Network>, _> = allow_networks.iter().map(|text| text.parse()).collect();
-        let rules = Arc::new(AddressRules::new(networks.map_err(|error| error.to_string())?));
-        let client = |public: bool| {
+        let rules = AddressRules::new(networks.map_err(|error| error.to_string())?);
+        let client = |rules: &AddressRules, public: bool| {
             build(JudgedResolver {
                 resolver: Arc::clone(&resolver),
-                rules: Arc::clone(&rules),
+                rules: Arc::new(rules.clone()),
                 public,
             })
         };
         Ok(GuardedClient {
-            secure: client(true)?,
-            plain: client(allow_http)?,
-            rules,
+            secure: client(&rules, true)?,
+            plain: client(&rules, allow_http)?,
+            admitted: Vec::new(),
+            to_admitted: client(&AddressRules::everywhere(), true)?,
+            rules: Arc::new(rules),
             allow_http,
         })
+    }
+
+    /// Admits the origins (scheme, host and port) of these URLs too, wherever their hosts lead.
+    #[must_use]
+    pub fn admitting<'u>(mut self, urls: impl IntoIterator<Item = &'u Url>) -> GuardedClient {
+        self.admitted.extend(urls.into_iter().map(Url::origin));
+        self
+    }
+
+    fn admits(&self, url: &Url) -> bool {
+        self.admitted.contains(&url.origin())
     }
 
     /// Judges a URL as far as that goes without asking the name service.
@@ -114,6 +135,13 @@ impl GuardedClient {
         };
         if !url.username().is_empty() || url.password().is_some() {
             return Err(blocked("a user name or password in the URL"));
+        }
+        if self.admits(url) {
+            return match url.host() {
+                Some(Host::Ipv4(address)) => check_admitted(address.into()),
+                Some(Host::Ipv6(address)) => check_admitted(address.into()),
+                _ => Ok(()),
+            };
         }
         match url.host() {
             Some(Host::Ipv4(address)) => self.check_address(address.into(), plain)?,
@@ -135,14 +163,22 @@ impl GuardedClient {
     async fn send_checked(&self, request: reqwest::Request) -> Result<reqwest::Response, HttpError> {
         self.check(request.url())?;
         let plain = request.url().scheme() == "http";
-        let client = if plain { &self.plain } else { &self.secure };
+        let admitted = self.admits(request.url());
+        let client = match (admitted, plain) {
+            (true, _) => &self.to_admitted,
+            (false, true) => &self.plain,
+            (false, false) => &self.secure,
+        };
         let response = tokio::time::timeout(HEAD_TIMEOUT, client.execute(request))
             .await
             .map_err(|_| HttpError::TimedOut)?
             .map_err(|error| translate(&error))?;
         // Resolver and connector should have seen to this; the socket has the last word.
         if let Some(peer) = response.remote_addr() {
-            self.check_address(peer.ip(), plain)?;
+            match admitted {
+                true => check_admitted(peer.ip())?,
+                false => self.check_address(peer.ip(), plain)?,
+            }
         }
         Ok(response)
     }
@@ -163,6 +199,11 @@ fn judge(rules: &AddressRules, address: IpAddr, public: bool) -> Result<(), Stri
         Verdict::Public => Err("http outside the allowed networks: only https is contacted".to_owned()),
         Verdict::Blocked(rule) => Err(rule),
     }
+}
+
+/// What an admitted origin's address is held to.
+fn check_admitted(address: IpAddr) -> Result<(), HttpError> {
+    judge(&AddressRules::everywhere(), address, true).map_err(blocked)
 }
 
 fn blocked(rule: impl Into<String>) -> HttpError {

@@ -22,6 +22,7 @@ use mcpindex::clock::{Clock, SystemClock};
 use mcpindex_store::accounts::Account;
 
 use crate::app::App;
+use crate::login::session::signed_in;
 use crate::problem::Problem;
 pub use limits::Rates;
 pub use redaction::WithoutKeys;
@@ -80,8 +81,11 @@ pub(crate) enum Caller {
 
 impl Caller {
     /// Who a browser's cookie says it is.
-    async fn of_session(_app: &App, _headers: &HeaderMap) -> Result<Caller, Problem> {
-        Ok(Caller::Anonymous)
+    async fn of_session(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
+        let signed_in = signed_in(app, headers).await?;
+        Ok(signed_in.map_or(Caller::Anonymous, |signed_in| {
+            Caller::Session(Box::new(signed_in.account))
+        }))
     }
 
     pub(crate) fn is_anonymous(&self) -> bool {

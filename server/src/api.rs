@@ -12,6 +12,7 @@ pub(crate) mod health;
 pub(crate) mod keys;
 pub(crate) mod servers;
 pub(crate) mod shapes;
+pub(crate) mod sign_in;
 pub(crate) mod signals;
 pub(crate) mod vocabulary;
 

@@ -19,6 +19,7 @@ use url::{Host, Url};
 
 use crate::access::{AccessRules, Rates, Read};
 use crate::ingest::{FleetRule, IngestRules};
+use crate::login::settings::LoginSettings;
 use keys::{KEYS, Key, Set, refuse_misspelt_variable, unknown_key, unknown_section};
 use values::database;
 pub use values::{Every, listen_address};
@@ -48,6 +49,8 @@ pub struct Settings {
     pub ingest: IngestSettings,
     /// `[fleet]`.
     pub fleet: FleetRule,
+    /// `[login]`, `[github]`, `[google]` and `[oidc]`.
+    pub login: LoginSettings,
 }
 
 /// `[server]`: where pages and API are.
@@ -183,6 +186,7 @@ impl Settings {
                 anonymous_installs: 10,
                 anonymous_networks: 3,
             },
+            login: LoginSettings::default(),
         }
     }
 

@@ -3,9 +3,10 @@
 //! Invariant: no answer leaves without these, errors and answers of layers included.
 
 use axum::body::{Body, to_bytes};
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
+    ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
+    IF_NONE_MATCH, STRICT_TRANSPORT_SECURITY,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
@@ -13,10 +14,14 @@ use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
 
 use crate::access::redaction::holds_key;
+use crate::app::App;
 use crate::assets::hex;
 
 /// The header of the request id, on requests and answers.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Browsers that were here over https come back over https alone, for a year.
+const ONLY_HTTPS: &str = "max-age=31536000";
 
 /// The longest request id that is taken from a proxy in front of us.
 const MAX_REQUEST_ID: usize = 64;
@@ -38,6 +43,16 @@ const SECURITY: [(&str, &str); 7] = [
     ("x-frame-options", "DENY"),
 ];
 
+/// Lets the forms of this one page be answered with a redirect to `target` too, which browsers hold the policy against.
+pub(crate) fn allow_form_target(response: &mut Response, target: &str) {
+    let policy = SECURITY[0]
+        .1
+        .replace("form-action 'self'", &format!("form-action 'self' {target}"));
+    if let Ok(policy) = HeaderValue::from_str(&policy) {
+        response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+    }
+}
+
 /// Drops a request id that is no plain word, or a key: it comes from outside and goes into logs and answers.
 pub(crate) async fn plain_request_id(mut request: Request, next: Next) -> Response {
     let plain = |value: &HeaderValue| {
@@ -53,7 +68,7 @@ pub(crate) async fn plain_request_id(mut request: Request, next: Next) -> Respon
 }
 
 /// Adds what browsers must keep to, and says how the answer may be cached unless its handler did.
-pub(crate) async fn security(request: Request, next: Next) -> Response {
+pub(crate) async fn security(State(app): State<App>, request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let cache = if response.status().is_client_error() || response.status().is_server_error() {
         "no-store"
@@ -63,7 +78,13 @@ pub(crate) async fn security(request: Request, next: Next) -> Response {
     };
     let headers = response.headers_mut();
     for (name, value) in SECURITY {
-        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        // A page whose form is answered elsewhere says so itself.
+        headers
+            .entry(HeaderName::from_static(name))
+            .or_insert(HeaderValue::from_static(value));
+    }
+    if app.base.scheme() == "https" {
+        headers.insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(ONLY_HTTPS));
     }
     headers
         .entry(CACHE_CONTROL)

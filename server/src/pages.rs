@@ -6,13 +6,17 @@
 //! Invariant: text that a server wrote reaches a template as [`Words`] or through the template's own escaping, and
 //! stands where it is marked as the server's.
 
+pub(crate) mod account;
+pub(crate) mod consent;
 pub(crate) mod definition;
+pub(crate) mod device;
 pub(crate) mod drift;
 pub(crate) mod drifts;
 pub(crate) mod error;
 pub(crate) mod home;
 pub(crate) mod server;
 pub(crate) mod servers;
+pub(crate) mod sign_in;
 pub(crate) mod vocabulary;
 
 use askama::Template;
@@ -35,8 +39,10 @@ struct Frame {
     version: &'static str,
     style: &'static str,
     icon: &'static str,
-    /// The entry of the site's navigation that this page is under: `servers`, `drifts`, `vocabulary` or nothing.
+    /// The entry of the site's navigation that this page is under: `servers`, `drifts`, `vocabulary`, `account` or nothing.
     section: &'static str,
+    /// Whether anybody can have an account here.
+    sign_in: bool,
 }
 
 impl Frame {
@@ -46,6 +52,7 @@ impl Frame {
             style: assets::style_path(),
             icon: assets::icon_path(),
             section,
+            sign_in: app.login.is_on(),
         }
     }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Problem {
     parameter: Option<String>,
     /// What to search for, to go on.
     search: Option<String>,
+    /// Where to go on first, on pages.
+    way: Option<Link>,
 }
 
 /// Beside an answer whose body is of a published shape: it is sent as it is, whatever its status.
@@ -85,7 +87,24 @@ impl Problem {
             detail,
             parameter: None,
             search: None,
+            way: None,
         }
+    }
+
+    /// Something of sign-in that came to nothing; the way on is to begin again.
+    pub(crate) fn of_sign_in(
+        status: StatusCode,
+        kind: &'static str,
+        title: &'static str,
+        detail: String,
+    ) -> Problem {
+        Problem::new(status, kind, title, detail).with_way("/login", "Sign in")
+    }
+
+    /// The same with this as the first way on.
+    pub(crate) fn with_way(mut self, href: impl Into<String>, title: &'static str) -> Problem {
+        self.way = Some(link(href, title));
+        self
     }
 
     /// Nothing in the index goes by this name.
@@ -201,6 +220,16 @@ impl Problem {
         )
     }
 
+    /// A one-time code that gives no key. Why is not said: whoever has a right one begins again all the same.
+    pub(crate) fn invalid_code() -> Problem {
+        Problem::new(
+            StatusCode::BAD_REQUEST,
+            "invalid-code",
+            "The code gives no key",
+            "the code is wrong, was brought before or took more than 60 seconds; begin again with `mcpindex login`".to_owned(),
+        )
+    }
+
     /// A request's body is not what the call takes.
     pub(crate) fn bad_body(expected: &str) -> Problem {
         Problem::new(
@@ -264,7 +293,8 @@ impl Problem {
 
     /// Where to go on, on pages.
     pub(crate) fn page_links(&self) -> Vec<Link> {
-        let mut links = self.search_link("/servers");
+        let mut links: Vec<Link> = self.way.iter().cloned().collect();
+        links.extend(self.search_link("/servers"));
         links.extend([
             link("/", "Home and search"),
             link("/servers", "All servers"),

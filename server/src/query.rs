@@ -44,8 +44,13 @@ impl Query {
         Query(pairs.into_owned().collect())
     }
 
+    /// Reads the fields of a form that was posted.
+    pub(crate) fn of_form(body: &[u8]) -> Query {
+        Query(url::form_urlencoded::parse(body).into_owned().collect())
+    }
+
     /// A parameter's value; an empty one (a form's empty field) is none.
-    fn value(&self, name: &str) -> Option<&str> {
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(key, _)| key == name)?;
         Some(value.as_str()).filter(|value| !value.is_empty())
     }

@@ -54,6 +54,31 @@ pub fn router(app: App) -> Router {
         .route("/api/v1/drifts/{id}", get(api::drifts::drift))
         .route("/api/v1/definitions/{digest}", get(api::definitions::definition))
         .route("/api/v1/vocabulary", get(api::vocabulary::vocabulary))
+        .route("/login", get(pages::sign_in::login))
+        .route(
+            "/auth/{provider}",
+            get(pages::sign_in::start).post(pages::sign_in::dev),
+        )
+        .route("/auth/{provider}/callback", get(pages::sign_in::callback))
+        .route("/logout", post(pages::sign_in::logout))
+        .route(
+            "/cli/login",
+            get(pages::consent::cli).post(pages::consent::decide_cli),
+        )
+        .route(
+            "/cli/published",
+            get(pages::consent::published).post(pages::consent::decide_published),
+        )
+        .route("/device", get(pages::device::device).post(pages::device::enter))
+        .route("/device/decision", post(pages::device::decide))
+        .route("/account", get(pages::account::account))
+        .route("/account/keys", post(pages::account::create_key))
+        .route("/account/keys/{id}/revoke", post(pages::account::revoke_key))
+        .route("/account/sessions/end", post(pages::account::end_sessions))
+        .route("/api/auth/login/start", get(api::sign_in::published_start))
+        .route("/api/v1/cli/token", post(api::sign_in::cli_token))
+        .route("/api/v1/device/code", post(api::sign_in::device_code))
+        .route("/api/v1/device/token", post(api::sign_in::device_token))
         .route("/api/v1/whoami", get(api::keys::whoami))
         .route("/api/v1/keys", get(api::keys::list).post(api::keys::create))
         .route("/api/v1/keys/report-leak", post(api::keys::report_leak))
@@ -90,10 +115,10 @@ fn within_layers(table: Router, app: App, answer_time: Duration) -> Router {
             answer_time,
         ))
         .layer(CatchPanicLayer::custom(problem::panicked))
-        .layer(from_fn_with_state(app, problem::render))
+        .layer(from_fn_with_state(app.clone(), problem::render))
         .layer(CompressionLayer::new().gzip(true))
         .layer(from_fn(headers::conditional))
-        .layer(from_fn(headers::security))
+        .layer(from_fn_with_state(app, headers::security))
         .layer(TraceLayer::new_for_http().make_span_with(request_span))
         .layer(PropagateRequestIdLayer::new(REQUEST_ID))
         .layer(SetRequestIdLayer::new(REQUEST_ID, MakeRequestUuid))

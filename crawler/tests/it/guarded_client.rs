@@ -15,6 +15,7 @@ use futures::future::BoxFuture;
 use mcpindex::wire::http::{HttpClient, HttpError};
 use mcpindex_crawler::guarded_client::{GuardedClient, Resolver};
 use reqwest::{Method, Request};
+use url::Url;
 
 use crate::install_tls_provider;
 
@@ -295,4 +296,46 @@ async fn a_server_without_tls_is_unreachable_over_https() {
         .await
         .unwrap_err();
     assert!(matches!(said, HttpError::Unreachable { .. }), "{said:?}");
+}
+
+/// The client of a sign-in: it may go to the origins of these URLs wherever they lead.
+fn admitting(resolver: Arc<dyn Resolver>, urls: &[&str]) -> GuardedClient {
+    let urls: Vec<Url> = urls.iter().map(|url| url.parse().unwrap()).collect();
+    GuardedClient::with_resolver(&[], false, resolver)
+        .unwrap()
+        .admitting(&urls)
+}
+
+#[tokio::test]
+async fn an_origin_of_the_settings_is_admitted_by_name_and_no_other_port_or_name_is() {
+    install_tls_provider();
+    let port = serve(hello()).await;
+    let other = serve(hello()).await;
+    let resolver = || Scripted::new(&[&["127.0.0.1"], &["127.0.0.1"]]);
+    let url = |host: &str, port: u16| format!("http://{host}:{port}/");
+    let client = admitting(resolver(), &[&url("idp.example", port)]);
+    let answer = fetch(&client, &url("idp.example", port)).await.unwrap();
+    assert_eq!(answer.0, 200);
+    for refused in [url("idp.example", other), url("127.0.0.1", port)] {
+        let refused = fetch(&client, &refused).await;
+        assert!(matches!(refused, Err(HttpError::Blocked { .. })), "{refused:?}");
+    }
+    let client = admitting(resolver(), &[&url("127.0.0.1", port)]);
+    assert_eq!(fetch(&client, &url("127.0.0.1", port)).await.unwrap().0, 200);
+    // What is written with https is not asked over http.
+    let client = admitting(resolver(), &["https://idp.example/"]);
+    let refused = fetch(&client, "http://idp.example/").await;
+    assert!(matches!(refused, Err(HttpError::Blocked { .. })), "{refused:?}");
+}
+
+#[tokio::test]
+async fn an_admitted_name_does_not_lead_to_a_metadata_address() {
+    install_tls_provider();
+    let client = admitting(
+        Scripted::new(&[&["169.254.169.254"]]),
+        &["http://idp.example/", "http://169.254.169.254/"],
+    );
+    for url in ["http://idp.example/", "http://169.254.169.254/"] {
+        assert_eq!(fetch(&client, url).await, blocked("cloud metadata"), "{url}");
+    }
 }

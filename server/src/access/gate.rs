@@ -40,7 +40,7 @@ impl Door {
     fn of(route: Option<&str>) -> Door {
         match route {
             Some("/healthz" | "/readyz" | "/assets/{file}" | "/api/v1/keys/report-leak") => Door::Open,
-            // Where people sign in and programs come for a key; who they are is found out there.
+            // How people sign in and programs get keys; what needs a session there asks for it itself.
             Some(
                 "/login"
                 | "/auth/{provider}"
@@ -51,6 +51,10 @@ impl Door {
                 | "/device"
                 | "/device/decision"
                 | "/setup"
+                | "/account"
+                | "/account/keys"
+                | "/account/keys/{id}/revoke"
+                | "/account/sessions/end"
                 | "/api/auth/login/start"
                 | "/api/v1/cli/token"
                 | "/api/v1/device/code"

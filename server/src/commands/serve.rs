@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use mcpindex::clock::SystemClock;
 use mcpindex_crawler::event::Event;
+use mcpindex_crawler::guarded_client::GuardedClient;
 use mcpindex_crawler::sources::{self, Listed};
 use mcpindex_crawler::worker::Crawler;
 use mcpindex_store::Store;
@@ -30,7 +31,7 @@ use crate::args::Serve;
 use crate::config::Settings;
 use crate::exit::{Exit, Failure};
 use crate::ingest::Ingest;
-use crate::login::Login;
+use crate::login::{self, Login};
 use crate::output::{self, Ink};
 use crate::progress::Look;
 use crate::router::router;
@@ -47,6 +48,8 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
     };
     let listener = listen(settings.server.listen).await?;
     let address = listener.local_addr()?;
+    let base = base(&settings, address)?;
+    let login = login(&settings, &base, address)?;
     let store = open_store(&settings).await?;
     let crawling = if serve.no_crawl {
         None
@@ -64,11 +67,15 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
             every: settings.crawl.every.seconds(),
             run_packages: settings.crawl.run_packages,
         }),
-        base: base(&settings, address)?,
+        base,
         access: Arc::new(access),
-        login: Arc::new(Login::none()),
+        login: Arc::new(login),
     };
     start_up_lines(&settings, address, crawling.is_some())?;
+    output::line(&[
+        (Ink::Dim, format!("  {:<10}", "sign-in")),
+        (Ink::Plain, app.login.sentence()),
+    ])?;
     if serve.starter {
         starter_lines(&lists)?;
     }
@@ -393,6 +400,18 @@ fn home(settings: &Settings, address: SocketAddr) -> String {
         _ => {}
     }
     format!("http://{address}/")
+}
+
+/// How people sign in here. Providers are asked through a client of their own, which admits what the settings name.
+fn login(settings: &Settings, base: &Url, address: SocketAddr) -> anyhow::Result<Login> {
+    let admitted =
+        login::admitted(&settings.login, &settings.crawl.allow_networks).map_err(Failure::Usage)?;
+    let client = GuardedClient::new(&settings.crawl.allow_networks, false)
+        .map_err(|problem| anyhow::anyhow!("{problem}"))?
+        .admitting(&admitted);
+    let public_url = settings.server.public_url.as_ref();
+    let login = Login::new(&settings.login, base, public_url, address, Arc::new(client));
+    Ok(login.map_err(Failure::Usage)?)
 }
 
 /// [`home`] as a URL.

@@ -6,7 +6,8 @@
 use std::path::PathBuf;
 
 use super::Settings;
-use super::values::{addresses, at_least_one, keep, listen_address, public_url, read};
+use super::values::{addresses, at_least_one, keep, listen_address, public_url, read, secret, word};
+use crate::login::settings::{base_url, issuer};
 
 /// The most looks at the same time: each one is a process or a connection.
 const MOST_WORKERS: i64 = 64;
@@ -231,6 +232,141 @@ pub(super) const KEYS: &[Key] = &[
             settings.fleet.anonymous_networks = at_least_one(number)?;
             Ok(())
         }),
+    },
+    Key {
+        section: "login",
+        name: "allow",
+        variable: "MCPINDEX_LOGIN_ALLOW",
+        set: Set::List(|settings, texts| {
+            settings.login.allow = texts.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "login",
+        name: "device",
+        variable: "MCPINDEX_LOGIN_DEVICE",
+        set: Set::Switch(|settings, on| settings.login.device = on),
+    },
+    Key {
+        section: "login",
+        name: "published_form",
+        variable: "MCPINDEX_LOGIN_PUBLISHED_FORM",
+        set: Set::Switch(|settings, on| settings.login.published_form = Some(on)),
+    },
+    Key {
+        section: "login",
+        name: "dev",
+        variable: "MCPINDEX_LOGIN_DEV",
+        set: Set::Switch(|settings, on| settings.login.dev = on),
+    },
+    Key {
+        section: "github",
+        name: "client_id",
+        variable: "MCPINDEX_GITHUB_CLIENT_ID",
+        set: Set::Text(|settings, text| {
+            settings.login.github.id = Some(word(text)?);
+            Ok(())
+        }),
+    },
+    Key {
+        section: "github",
+        name: "client_secret",
+        variable: "MCPINDEX_GITHUB_CLIENT_SECRET",
+        set: Set::Text(|settings, text| {
+            settings.login.github.secret = Some(secret(text)?);
+            Ok(())
+        }),
+    },
+    Key {
+        section: "github",
+        name: "client_secret_file",
+        variable: "MCPINDEX_GITHUB_CLIENT_SECRET_FILE",
+        set: Set::Path(|settings, path| settings.login.github.secret_file = Some(path)),
+    },
+    Key {
+        section: "github",
+        name: "url",
+        variable: "MCPINDEX_GITHUB_URL",
+        set: Set::Text(|settings, text| {
+            settings.login.github_url = Some(base_url(text)?);
+            Ok(())
+        }),
+    },
+    Key {
+        section: "github",
+        name: "api_url",
+        variable: "MCPINDEX_GITHUB_API_URL",
+        set: Set::Text(|settings, text| {
+            settings.login.github_api_url = Some(base_url(text)?);
+            Ok(())
+        }),
+    },
+    Key {
+        section: "google",
+        name: "client_id",
+        variable: "MCPINDEX_GOOGLE_CLIENT_ID",
+        set: Set::Text(|settings, text| {
+            settings.login.google.id = Some(word(text)?);
+            Ok(())
+        }),
+    },
+    Key {
+        section: "google",
+        name: "client_secret",
+        variable: "MCPINDEX_GOOGLE_CLIENT_SECRET",
+        set: Set::Text(|settings, text| {
+            settings.login.google.secret = Some(secret(text)?);
+            Ok(())
+        }),
+    },
+    Key {
+        section: "google",
+        name: "client_secret_file",
+        variable: "MCPINDEX_GOOGLE_CLIENT_SECRET_FILE",
+        set: Set::Path(|settings, path| settings.login.google.secret_file = Some(path)),
+    },
+    Key {
+        section: "oidc",
+        name: "issuer",
+        variable: "MCPINDEX_OIDC_ISSUER",
+        set: Set::Text(|settings, text| {
+            settings.login.oidc_issuer = Some(issuer(text)?);
+            Ok(())
+        }),
+    },
+    Key {
+        section: "oidc",
+        name: "name",
+        variable: "MCPINDEX_OIDC_NAME",
+        set: Set::Text(|settings, text| {
+            settings.login.oidc_name = Some(text.trim().to_owned()).filter(|name| !name.is_empty());
+            Ok(())
+        }),
+    },
+    Key {
+        section: "oidc",
+        name: "client_id",
+        variable: "MCPINDEX_OIDC_CLIENT_ID",
+        set: Set::Text(|settings, text| {
+            settings.login.oidc.id = Some(word(text)?);
+            Ok(())
+        }),
+    },
+    Key {
+        section: "oidc",
+        name: "client_secret",
+        variable: "MCPINDEX_OIDC_CLIENT_SECRET",
+        set: Set::Text(|settings, text| {
+            settings.login.oidc.secret = Some(secret(text)?);
+            Ok(())
+        }),
+    },
+    Key {
+        section: "oidc",
+        name: "client_secret_file",
+        variable: "MCPINDEX_OIDC_CLIENT_SECRET_FILE",
+        set: Set::Path(|settings, path| settings.login.oidc.secret_file = Some(path)),
     },
 ];
 

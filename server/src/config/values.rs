@@ -1,6 +1,6 @@
 //! The values of settings that are more than text: spans of time, addresses, places of databases.
 //!
-//! Invariant: what is refused is named as it was written, with what would be right; a database's password never is.
+//! Invariant: what is refused is named as it was written, with what would be right; a password and a secret never are.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -8,6 +8,7 @@ use std::path::Path;
 
 use mcpindex_contract::signal::MAX_AGE;
 use mcpindex_store::{Location, LocationError};
+use secrecy::SecretString;
 use url::Url;
 
 use crate::access::Read;
@@ -136,6 +137,24 @@ pub(super) fn public_url(text: &str) -> Result<Url, String> {
         ));
     }
     Ok(url)
+}
+
+/// A client id: one word, as providers give them out.
+pub(super) fn word(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("expected a text that is not empty".to_owned()),
+        text if text.contains(char::is_whitespace) => Err(format!("`{text}` has spaces in it")),
+        text => Ok(text.to_owned()),
+    }
+}
+
+/// A secret: one word, which no message repeats.
+pub(super) fn secret(text: &str) -> Result<SecretString, String> {
+    let text = text.trim();
+    if text.is_empty() || text.contains(char::is_whitespace) {
+        return Err("expected a secret without spaces in it".to_owned());
+    }
+    Ok(text.into())
 }
 
 /// What `url` names; a relative path starts at `base`.

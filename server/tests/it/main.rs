@@ -7,8 +7,11 @@ mod access;
 mod access_keys;
 mod admin;
 mod api;
+mod browser;
 mod client;
 mod commands;
+mod fake_github;
+mod login;
 mod openapi;
 mod pages;
 #[path = "../../../sdk/tests/peers/place.rs"]

@@ -1,0 +1,252 @@
+//! How programs get a key: a one-time code for it (`mcpindex login`), the device grant (RFC 8628), and the published client's
+//! door.
+//!
+//! Invariant: a key stands in one answer, to the program that it was made for; whatever goes wrong says no more than a program
+//! needs to go on.
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Request, State};
+use axum::http::header::CACHE_CONTROL;
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Redirect, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use mcpindex_store::accounts::{KeyRecord, Polled, Redeemed, SecretHash};
+use mcpindex_store::signals::Network;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use crate::access::key::KeyText;
+use crate::access::limits::Counted;
+use crate::app::App;
+use crate::links;
+use crate::login::key::{material, refused};
+use crate::login::program::{PublishedCallback, code_of, machine_name};
+use crate::login::secret::Secret;
+use crate::pages::device::network_shown;
+use crate::problem::{AsPublished, Problem};
+use crate::query::Query;
+use crate::when::rfc3339;
+
+/// Seconds that a device's request is good for, and between two polls.
+const DEVICE_EXPIRES_IN: i64 = 600;
+const DEVICE_INTERVAL: i64 = 5;
+/// How often a user code that is in use is made anew: with 10,000 requests open, one in two million is taken.
+const USER_CODES: usize = 5;
+/// 20^8: how many user codes there are.
+const CODES: u64 = 25_600_000_000;
+
+/// An answer that no cache keeps and whose body stays as it is.
+fn as_it_is(status: StatusCode, body: impl Serialize) -> Response {
+    let mut response = (status, [(CACHE_CONTROL, "no-store")], Json(body)).into_response();
+    response.extensions_mut().insert(AsPublished);
+    response
+}
+
+/// The key, for the program that asked.
+#[derive(Serialize)]
+struct GivenKey {
+    key: String,
+    key_id: String,
+    login: String,
+    /// RFC 3339; null: it doesn't end by itself.
+    expires_at: Option<String>,
+}
+
+fn given(text: &KeyText, record: KeyRecord) -> Response {
+    as_it_is(
+        StatusCode::OK,
+        GivenKey {
+            key: text.expose().to_owned(),
+            key_id: record.id,
+            login: record.login,
+            expires_at: record.expires_at.and_then(rfc3339),
+        },
+    )
+}
+
+async fn body_of<T: for<'d> Deserialize<'d>>(request: Request, expected: &str) -> Result<T, Problem> {
+    use axum::extract::FromRequest as _;
+    let bad = || Problem::bad_body(expected);
+    let body = Bytes::from_request(request, &()).await.map_err(|_| bad())?;
+    serde_json::from_slice(&body).map_err(|_| bad())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CodeBody {
+    code: String,
+    code_verifier: String,
+}
+
+/// `POST /api/v1/cli/token`
+pub(crate) async fn cli_token(State(app): State<App>, request: Request) -> Result<Response, Problem> {
+    let address = app.access.sender(request.extensions(), request.headers());
+    if !app.access.limits.allows(Counted::CodeRedeemed, address, 1) {
+        return Err(Problem::limited("too many codes came from your address"));
+    }
+    let brought: CodeBody = body_of(request, "`{\"code\": …, \"code_verifier\": …}`").await?;
+    let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(brought.code_verifier.as_bytes()));
+    let (text, material) = material(Network::of(address), app.now())?;
+    let redeemed = app
+        .store
+        .redeem_code(SecretHash::of(&brought.code), &challenge, &material, app.now())
+        .await
+        .map_err(refused)?;
+    match redeemed {
+        Redeemed::Key(record) => return Ok(given(&text, record)),
+        Redeemed::Spent { revoked: Some(key) } => {
+            app.access.keys.forget(&key);
+            tracing::warn!(
+                key,
+                "a one-time code was brought twice: the key that it gave is revoked"
+            );
+        }
+        Redeemed::Spent { revoked: None } | Redeemed::WrongVerifier => {
+            tracing::warn!("a one-time code was brought by somebody whom it is not for");
+        }
+        Redeemed::Unknown => {}
+    }
+    Err(Problem::invalid_code())
+}
+
+#[derive(Deserialize)]
+struct DeviceBody {
+    #[serde(default)]
+    name: String,
+}
+
+/// RFC 8628's answer to a device.
+#[derive(Serialize)]
+struct DeviceStarted {
+    device_code: String,
+    user_code: String,
+    verification_uri: String,
+    expires_in: i64,
+    interval: i64,
+}
+
+fn device_is_on(app: &App) -> Result<(), Problem> {
+    match app.login.device {
+        true => Ok(()),
+        false => Err(Problem::unknown(
+            "no-device-sign-in",
+            "Not switched on here",
+            "programs without a browser can't ask for a key here (`[login] device`); `mcpindex login --with-token` takes one \
+             that was made elsewhere"
+                .to_owned(),
+        )),
+    }
+}
+
+/// `POST /api/v1/device/code`
+pub(crate) async fn device_code(State(app): State<App>, request: Request) -> Result<Response, Problem> {
+    device_is_on(&app)?;
+    let address = app.access.sender(request.extensions(), request.headers());
+    if !app.access.limits.allows(Counted::LoginStart, address, 1) {
+        return Err(Problem::limited("too many sign-ins were begun from your address"));
+    }
+    let asked: DeviceBody = body_of(request, "`{\"name\": …}`").await?;
+    let device = Secret::generate().map_err(|error| Problem::internal(&error))?;
+    let (name, network) = (machine_name(&asked.name), network_shown(address));
+    for _ in 0..USER_CODES {
+        let user_code = user_code().map_err(|error| Problem::internal(&error))?;
+        let begun = app
+            .store
+            .begin_device(device.hash(), &user_code, &name, &network, app.now())
+            .await?;
+        if begun {
+            return Ok(as_it_is(
+                StatusCode::OK,
+                DeviceStarted {
+                    device_code: device.expose().to_owned(),
+                    user_code,
+                    verification_uri: format!("{}device", app.base),
+                    expires_in: DEVICE_EXPIRES_IN,
+                    interval: DEVICE_INTERVAL,
+                },
+            ));
+        }
+    }
+    Err(Problem::unavailable("no code was free; try again in a moment"))
+}
+
+/// A random code of eight letters, every one as likely as another.
+fn user_code() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; 8];
+    loop {
+        getrandom::fill(&mut bytes)?;
+        // 2^35 is the power of two above 20^8: three numbers of four are taken.
+        let number = u64::from_be_bytes(bytes) >> 29;
+        if number < CODES {
+            return Ok(code_of(number));
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct PollBody {
+    device_code: String,
+}
+
+/// `POST /api/v1/device/token`
+pub(crate) async fn device_token(State(app): State<App>, request: Request) -> Result<Response, Problem> {
+    device_is_on(&app)?;
+    let address = app.access.sender(request.extensions(), request.headers());
+    let poll: PollBody = body_of(request, "`{\"device_code\": …}`").await?;
+    let (text, material) = material(Network::of(address), app.now())?;
+    let polled = app
+        .store
+        .poll_device(SecretHash::of(&poll.device_code), &material, app.now())
+        .await
+        .map_err(refused)?;
+    let error = match polled {
+        Polled::Key(record) => return Ok(given(&text, record)),
+        Polled::Pending => "authorization_pending",
+        Polled::SlowDown => "slow_down",
+        Polled::Denied => "access_denied",
+        Polled::Expired => "expired_token",
+    };
+    Ok(as_it_is(StatusCode::BAD_REQUEST, json!({ "error": error })))
+}
+
+/// `GET /api/auth/login/start`: where published clients lead a browser, with the published answers.
+pub(crate) async fn published_start(State(app): State<App>, uri: Uri, request: Request) -> Response {
+    let refused = |status, error: &str| as_it_is(status, json!({ "error": error }));
+    if !app.login.published_form {
+        return refused(StatusCode::NOT_FOUND, "not_found");
+    }
+    let address = app.access.sender(request.extensions(), request.headers());
+    if !app.access.limits.allows(Counted::LoginStart, address, 1) {
+        return refused(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
+    }
+    let query = Query::lenient(&uri);
+    let Some(callback) = query.value("cli_callback").and_then(PublishedCallback::parse) else {
+        return refused(StatusCode::BAD_REQUEST, "bad_callback");
+    };
+    // Programs' addresses read no cookies, so a page goes on.
+    let parameters = [
+        ("cli_callback", Some(callback.as_str().to_owned())),
+        ("provider", query.value("provider").map(str::to_owned)),
+    ];
+    let path = links::with_query("/cli/published", &parameters);
+    ([(CACHE_CONTROL, "no-store")], Redirect::to(&path)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::login::program::typed_code;
+
+    #[test]
+    fn a_user_code_is_one_that_can_be_typed() {
+        for _ in 0..200 {
+            let code = user_code().unwrap();
+            assert_eq!(typed_code(&code), Some(code));
+        }
+        assert_eq!(CODES, 20_u64.pow(8));
+        assert!(CODES < 1 << 35);
+    }
+}

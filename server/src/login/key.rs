@@ -1,0 +1,58 @@
+//! The keys that programs get by signing in: what they are for, and how long they live.
+//!
+//! Invariant: such a key reads and sends signals, whatever its owner's role: what an admin does takes a key made for that.
+
+use axum::http::StatusCode;
+use mcpindex_store::StoreError;
+use mcpindex_store::accounts::{KeyMaterial, Scope, Scopes};
+use mcpindex_store::signals::Network;
+
+use crate::access::issue::{IssueError, USUAL_DAYS};
+use crate::access::key::KeyText;
+use crate::problem::Problem;
+
+/// What a key of the published client is called.
+pub(crate) const PUBLISHED: &str = "mcpindex login (published client)";
+
+const DAY: i64 = 86_400;
+
+/// What a program's key is for.
+pub(crate) fn scopes() -> Scopes {
+    Scopes::of(&[Scope::Read, Scope::Ingest])
+}
+
+/// A new key, before it is known whose it will be.
+pub(crate) fn material(network: Network, now: i64) -> Result<(KeyText, KeyMaterial), Problem> {
+    let text = KeyText::generate().map_err(|error| Problem::internal(&error))?;
+    let material = KeyMaterial {
+        hash: text.hash(),
+        shown: text.shown(),
+        scopes: scopes(),
+        expires_at: Some(now.saturating_add(i64::from(USUAL_DAYS) * DAY)),
+        network: Some(network),
+    };
+    Ok((text, material))
+}
+
+/// What somebody is told who gets no key.
+pub(crate) fn not_issued(error: IssueError) -> Problem {
+    match error {
+        IssueError::Wish(detail) | IssueError::NotAllowed(detail) => {
+            Problem::of_sign_in(StatusCode::BAD_REQUEST, "no-such-key", "No key was made", detail)
+                .with_way("/account", "Your keys")
+        }
+        IssueError::Store(error) => refused(error),
+        IssueError::Random(error) => Problem::internal(&error),
+    }
+}
+
+/// What the store refuses is a limit, not a failure.
+pub(crate) fn refused(error: StoreError) -> Problem {
+    match error {
+        StoreError::Refused { what } => {
+            Problem::conflict(format!("{what}; revoke a key that is not needed any more"))
+                .with_way("/account", "Your keys")
+        }
+        error => error.into(),
+    }
+}
