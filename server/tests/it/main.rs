@@ -5,6 +5,7 @@
 
 mod access;
 mod access_keys;
+mod access_people;
 mod admin;
 mod api;
 mod browser;
