@@ -35,6 +35,10 @@ use crate::problem::ProblemBody;
         api::drifts::drift,
         api::definitions::definition,
         api::vocabulary::vocabulary,
+        api::sign_in::published_start,
+        api::sign_in::cli_token,
+        api::sign_in::device_code,
+        api::sign_in::device_token,
         api::keys::whoami,
         api::keys::list,
         api::keys::create,
@@ -55,6 +59,7 @@ use crate::problem::ProblemBody;
     tags(
         (name = "index", description = "Servers, what they declare, and what changed"),
         (name = "signals", description = "What installs tell and ask, in the published clients' shapes"),
+        (name = "sign-in", description = "How programs get a key when somebody signs in"),
         (name = "keys", description = "A person's keys, and what became of them"),
         (name = "operation", description = "For whoever runs or looks for an index"),
     ),

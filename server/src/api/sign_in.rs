@@ -15,8 +15,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use mcpindex_store::accounts::{KeyRecord, Polled, Redeemed, SecretHash};
 use mcpindex_store::signals::Network;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use sha2::{Digest as _, Sha256};
+use utoipa::ToSchema;
 
 use crate::access::key::KeyText;
 use crate::access::limits::Counted;
@@ -45,13 +45,22 @@ fn as_it_is(status: StatusCode, body: impl Serialize) -> Response {
     response
 }
 
+/// Why there is no key, in one word.
+#[derive(Serialize, ToSchema)]
+#[schema(as = NoKey)]
+pub(crate) struct NoKeyBody {
+    error: &'static str,
+}
+
 /// The key, for the program that asked.
-#[derive(Serialize)]
-struct GivenKey {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct GivenKey {
+    /// The whole key: it is shown in this answer alone.
     key: String,
     key_id: String,
     login: String,
     /// RFC 3339; null: it doesn't end by itself.
+    #[schema(required)]
     expires_at: Option<String>,
 }
 
@@ -74,14 +83,30 @@ async fn body_of<T: for<'d> Deserialize<'d>>(request: Request, expected: &str) -
     serde_json::from_slice(&body).map_err(|_| bad())
 }
 
-#[derive(Deserialize)]
+/// A one-time code, as it came to the program over loopback.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct CodeBody {
+pub(crate) struct CodeBody {
     code: String,
+    /// What the challenge that the program began with was made of (RFC 7636, S256).
     code_verifier: String,
 }
 
-/// `POST /api/v1/cli/token`
+/// Gives the key for a one-time code that somebody allowed. A code is good for 60 seconds and once: whoever brings it again ends
+/// the key that it gave.
+#[utoipa::path(
+    post,
+    path = "/api/v1/cli/token",
+    tag = "sign-in",
+    security(()),
+    request_body = CodeBody,
+    responses(
+        (status = 200, body = GivenKey),
+        (status = 409, description = "The account has too many keys"),
+        (status = 413, description = "More than 64 KiB"),
+        (status = 429, description = "Too many codes came from this address"),
+    )
+)]
 pub(crate) async fn cli_token(State(app): State<App>, request: Request) -> Result<Response, Problem> {
     let address = app.access.sender(request.extensions(), request.headers());
     if !app.access.limits.allows(Counted::CodeRedeemed, address, 1) {
@@ -112,15 +137,17 @@ pub(crate) async fn cli_token(State(app): State<App>, request: Request) -> Resul
     Err(Problem::invalid_code())
 }
 
-#[derive(Deserialize)]
-struct DeviceBody {
+/// Which machine asks.
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct DeviceBody {
+    /// What it calls itself.
     #[serde(default)]
     name: String,
 }
 
 /// RFC 8628's answer to a device.
-#[derive(Serialize)]
-struct DeviceStarted {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct DeviceStarted {
     device_code: String,
     user_code: String,
     verification_uri: String,
@@ -141,7 +168,20 @@ fn device_is_on(app: &App) -> Result<(), Problem> {
     }
 }
 
-/// `POST /api/v1/device/code`
+/// Begins a sign-in of a machine without a browser (RFC 8628).
+#[utoipa::path(
+    post,
+    path = "/api/v1/device/code",
+    tag = "sign-in",
+    security(()),
+    request_body = DeviceBody,
+    responses(
+        (status = 200, body = DeviceStarted),
+        (status = 404, description = "Not switched on here"),
+        (status = 413, description = "More than 64 KiB"),
+        (status = 429, description = "Too many sign-ins were begun from this address"),
+    )
+)]
 pub(crate) async fn device_code(State(app): State<App>, request: Request) -> Result<Response, Problem> {
     device_is_on(&app)?;
     let address = app.access.sender(request.extensions(), request.headers());
@@ -186,12 +226,28 @@ fn user_code() -> Result<String, getrandom::Error> {
     }
 }
 
-#[derive(Deserialize)]
-struct PollBody {
+/// Which sign-in.
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct PollBody {
     device_code: String,
 }
 
-/// `POST /api/v1/device/token`
+/// Gives the key once somebody allowed it. Until then it is refused with RFC 8628's words: `authorization_pending`, `slow_down`,
+/// `access_denied`, `expired_token`.
+#[utoipa::path(
+    post,
+    path = "/api/v1/device/token",
+    tag = "sign-in",
+    security(()),
+    request_body = PollBody,
+    responses(
+        (status = 200, body = GivenKey),
+        (status = 400, body = NoKeyBody),
+        (status = 404, description = "Not switched on here"),
+        (status = 409, description = "The account has too many keys"),
+        (status = 413, description = "More than 64 KiB"),
+    )
+)]
 pub(crate) async fn device_token(State(app): State<App>, request: Request) -> Result<Response, Problem> {
     device_is_on(&app)?;
     let address = app.access.sender(request.extensions(), request.headers());
@@ -209,12 +265,28 @@ pub(crate) async fn device_token(State(app): State<App>, request: Request) -> Re
         Polled::Denied => "access_denied",
         Polled::Expired => "expired_token",
     };
-    Ok(as_it_is(StatusCode::BAD_REQUEST, json!({ "error": error })))
+    Ok(as_it_is(StatusCode::BAD_REQUEST, NoKeyBody { error }))
 }
 
-/// `GET /api/auth/login/start`: where published clients lead a browser, with the published answers.
+/// Where published clients lead a browser, with the published answers.
+#[utoipa::path(
+    get,
+    path = "/api/auth/login/start",
+    tag = "sign-in",
+    security(()),
+    params(
+        ("cli_callback" = String, Query, description = "`http://127.0.0.1:PORT/…` or the same with `localhost`"),
+        ("provider" = Option<String>, Query, description = "The provider to go straight to"),
+    ),
+    responses(
+        (status = 303, description = "The browser goes on to sign in and to decide"),
+        (status = 400, body = NoKeyBody),
+        (status = 404, body = NoKeyBody),
+        (status = 429, body = NoKeyBody),
+    )
+)]
 pub(crate) async fn published_start(State(app): State<App>, uri: Uri, request: Request) -> Response {
-    let refused = |status, error: &str| as_it_is(status, json!({ "error": error }));
+    let refused = |status, error| as_it_is(status, NoKeyBody { error });
     if !app.login.published_form {
         return refused(StatusCode::NOT_FOUND, "not_found");
     }

@@ -78,8 +78,6 @@ struct Metadata {
 /// The claims that the crate has no name for.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct More {
-    /// For whom the token was made, where it names several.
-    azp: Option<String>,
     /// The domain that Google hosts for this account.
     hd: Option<String>,
 }
@@ -199,8 +197,9 @@ impl Oidc {
                 self.not_believed("its ID token is signed with a key that the issuer doesn't publish")
             })?,
         };
-        if let Some(azp) = &claims.additional_claims().azp
-            && *azp != self.client.id
+        if claims
+            .authorized_party()
+            .is_some_and(|party| party.as_str() != self.client.id)
         {
             return Err(self.not_believed("its ID token was made for another client (`azp`)"));
         }

@@ -13,7 +13,10 @@ mod client;
 mod commands;
 mod fake_github;
 mod login;
+mod login_oidc;
+mod login_programs;
 mod openapi;
+mod own_issuer;
 mod pages;
 #[path = "../../../sdk/tests/peers/place.rs"]
 mod peers;
