@@ -37,7 +37,7 @@ pub(crate) struct Problem {
     /// What to search for, to go on.
     search: Option<String>,
     /// Where to go on first, on pages.
-    way: Option<Link>,
+    way: Option<Box<Link>>,
 }
 
 /// Beside an answer whose body is of a published shape: it is sent as it is, whatever its status.
@@ -103,7 +103,7 @@ impl Problem {
 
     /// The same with this as the first way on.
     pub(crate) fn with_way(mut self, href: impl Into<String>, title: &'static str) -> Problem {
-        self.way = Some(link(href, title));
+        self.way = Some(Box::new(link(href, title)));
         self
     }
 
@@ -293,7 +293,7 @@ impl Problem {
 
     /// Where to go on, on pages.
     pub(crate) fn page_links(&self) -> Vec<Link> {
-        let mut links: Vec<Link> = self.way.iter().cloned().collect();
+        let mut links: Vec<Link> = self.way.iter().map(|way| Link::clone(way)).collect();
         links.extend(self.search_link("/servers"));
         links.extend([
             link("/", "Home and search"),
