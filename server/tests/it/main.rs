@@ -25,4 +25,5 @@ mod published_client;
 mod seed;
 mod signals;
 mod signals_killed;
+mod telemetry;
 mod tidy;
