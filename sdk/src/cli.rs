@@ -79,7 +79,7 @@ pub(crate) fn run() -> ExitCode {
                 match std::env::args().nth(1).as_deref() {
                     Some("explain") => explain::print_usage_error(&mut output, &mistake),
                     Some("pins" | "pending" | "approve" | "telemetry") => {
-                        pins::print_mistake(&mut output, &mistake)
+                        pins::print_mistake(&mut output, &mistake);
                     }
                     _ => inspect::print_usage_error(&mut output, &mistake),
                 }

@@ -24,9 +24,13 @@ pub mod settings;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
+use mcpindex::clock::Clock;
 use mcpindex::wire::http::HttpClient;
+use mcpindex_store::Store;
 use secrecy::SecretString;
+use tokio_util::sync::CancellationToken;
 use url::{Host, Url};
 
 use admission::Person;
@@ -333,6 +337,20 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
         Some(Host::Ipv6(address)) => address.is_loopback(),
         Some(Host::Domain(name)) => name == "localhost",
         None => false,
+    }
+}
+
+/// Between two sweepings.
+const SWEEP_EVERY: Duration = Duration::from_secs(3_600);
+
+/// Removes what is over (sign-ins, codes, devices, sessions, long-ended keys), every hour until `stop`.
+pub async fn sweep(store: Store, clock: Arc<dyn Clock>, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(SWEEP_EVERY);
+    while stop.run_until_cancelled(ticks.tick()).await.is_some() {
+        match store.sweep_accounts(clock.unix_seconds()).await {
+            Ok(gone) => tracing::debug!(gone, "what was over of sign-ins is gone"),
+            Err(error) => tracing::error!(%error, "what is over of sign-ins could not be let go"),
+        }
     }
 }
 

@@ -88,6 +88,7 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
             .with_graceful_shutdown(stop)
             .into_future()
     });
+    let sweeping = tokio::spawn(login::sweep(store.clone(), Arc::new(SystemClock), stop.clone()));
     let crawl = crawling.map(|(crawler, told)| {
         let home = home(&settings, address);
         start_crawl(
@@ -110,6 +111,7 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
         if let Some(crawl) = crawl {
             crawl.await?;
         }
+        sweeping.await?;
         anyhow::Ok(())
     })
     .await;

@@ -87,11 +87,12 @@ fn safe_next(base: &Url, next: Option<&str>) -> String {
     if !is_path || next.len() > MAX_NEXT || next.contains(|c: char| c == '\\' || c.is_control()) {
         return home();
     }
-    match base.join(next) {
-        Ok(url) if url.origin() == base.origin() => {
-            url[url::Position::BeforePath..url::Position::AfterQuery].to_owned()
-        }
-        _ => home(),
+    let Ok(url) = base.join(next) else { return home() };
+    let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
+    // What is a path as it was written may be another host once its dots are taken out: `/.//evil.example`.
+    match url.origin() == base.origin() && !path.starts_with("//") {
+        true => path.to_owned(),
+        false => home(),
     }
 }
 

@@ -219,6 +219,7 @@ async fn nobody_is_led_to_another_site() {
     let (_github, index) = index_of(EVERYBODY).await;
     for evil in [
         "//evil.example",
+        "/.//evil.example",
         "/\\evil.example",
         "https://evil.example/",
         "/\t/evil.example",

@@ -14,6 +14,7 @@ mod commands;
 mod fake_github;
 mod login;
 mod login_oidc;
+mod login_peers;
 mod login_programs;
 mod openapi;
 mod own_issuer;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use mcpindex::clock::Clock;
 use mcpindex::gate::sighting::{Sight, Sighting};
-use mcpindex::index::Chosen;
+use mcpindex::index::{Base, Chosen, IndexClient, IndexError};
 use mcpindex::state::StateDirectory;
 use mcpindex::telemetry::kept::Kept;
 use mcpindex::telemetry::{Advice, BufferLimits, Counts, Mode, Pause, Pauses, Telemetry, TelemetryOptions};
@@ -371,6 +371,17 @@ async fn an_install_proves_itself_with_a_token_beside_its_key_or_in_its_place() 
     proves(Some(KEY), [&key, &token], [&key, ""]).await;
 }
 
+#[test]
+fn a_token_is_not_sent_where_others_can_read_it() {
+    let chosen = Chosen {
+        base: Base::parse("http://index.example/").unwrap(),
+        key: None,
+    };
+    let client = IndexClient::new(&chosen).unwrap();
+    let refused = client.with_install_token(&SecretString::from("token"));
+    assert!(matches!(refused, Err(IndexError::PlainHttp { .. })));
+}
+
 #[tokio::test]
 async fn an_index_without_tokens_is_told_all_the_same() {
     let index = Index::start(|asked, _| {
@@ -415,7 +426,7 @@ async fn the_end_does_not_wait_for_an_index_that_does_not_answer() {
     let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut index = Index::willing().await;
     let base = format!("http://{}/", dead.local_addr().unwrap());
-    index.base = mcpindex::index::Base::parse(&base).unwrap();
+    index.base = Base::parse(&base).unwrap();
     let telemetry = Machine::new().telemetry(&index, Mode::Detection, None);
     show(&telemetry, &server("npm:docs"), [pinned("a")]);
     // Ends by itself: the index never does, and its time-out is far longer than a test may take.
