@@ -656,3 +656,37 @@ async fn no_key_is_in_the_programs_log() {
         assert!(!log.contains(&key[5..25]));
     }
 }
+
+#[tokio::test]
+async fn an_install_proves_itself_beside_a_key() {
+    let database = TestStore::sqlite().await;
+    let index = Index::members(&database.store);
+    let sender = key(&database.store, &[Scope::Ingest]).await;
+    let path = "/api/v1/drift/register";
+    let body = format!(r#"{{"install_id":"{}"}}"#, "0".repeat(32));
+    let given = index.ask(&sender.text, Method::POST, path, &body).await;
+    assert_eq!(given.status, 200, "{}", given.text());
+    let token = given.json()["install_token"].as_str().unwrap().to_owned();
+    let authorization = format!("Bearer {}", sender.text);
+    let revoked = async |token: &str| {
+        let headers = [
+            ("authorization", authorization.as_str()),
+            ("mcpindex-install-token", token),
+        ];
+        let answer = index
+            .send(HERE, Method::DELETE, path, &headers, body.clone())
+            .await;
+        answer.status.as_u16()
+    };
+    assert_eq!(revoked("").await, 401);
+    assert_eq!(revoked(&"0".repeat(64)).await, 404);
+    assert_eq!(revoked(&token).await, 200);
+    // Without the key it is nobody's business whether there is such an install.
+    let headers = [("authorization", format!("Bearer {token}"))];
+    let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let answer = index
+        .send(HERE, Method::DELETE, path, &headers, body.clone())
+        .await;
+    assert_eq!(answer.json()["type"], "urn:mcpindex:problem:unauthorized");
+    index.stop().await;
+}
