@@ -5,8 +5,8 @@
 
 use crate::canonical::canonical_at;
 use crate::digest::{Digest, NoDigest};
-use crate::json::{self, Flaw, FlawKind, ReadError, Text, Value, member_text};
-use std::sync::OnceLock;
+use crate::json::{self, Document, Flaw, FlawKind, ReadError, Sent, Text, Value, member_text};
+use std::sync::{Arc, OnceLock};
 
 /// The member that the definition digest leaves out.
 const META: &str = "_meta";
@@ -15,7 +15,7 @@ const META: &str = "_meta";
 /// [`Definition::no_digest`] and is known by its raw digest.
 #[derive(Debug, Clone)]
 pub struct Definition {
-    text: String,
+    text: Arc<str>,
     /// Read when first asked for: most definitions are only compared by digest.
     value: OnceLock<Option<Value>>,
     digest: Digest,
@@ -40,30 +40,40 @@ impl Definition {
 
     /// Reads one definition, and its top-level member of this name when that is a string.
     pub(crate) fn read_with_key(text: &str, key: &str) -> (Definition, Option<String>) {
+        Definition::of(text, json::read_borrowed(text).as_ref(), key)
+    }
+
+    /// The same of a text that was read.
+    pub(crate) fn of(
+        text: &str,
+        read: Result<&Document<Sent<'_>>, &ReadError>,
+        key: &str,
+    ) -> (Definition, Option<String>) {
         let with = |canonical: Result<String, NoDigest>, meta| {
             let (digest, no_digest) = match canonical {
                 Ok(canonical) => (Digest::of_canonical(&canonical), None),
                 Err(reason) => (Digest::of_raw(text), Some(reason)),
             };
             Definition {
-                text: text.to_owned(),
+                text: Arc::from(text),
                 value: OnceLock::new(),
                 digest,
                 no_digest,
                 meta,
             }
         };
-        let document = match json::read_borrowed(text) {
+        let document = match read {
             Ok(document) => document,
             Err(ReadError::Syntax { .. }) => return (with(Err(NoDigest::NotJson), None), None),
             Err(ReadError::TooDeep { .. }) => return (with(Err(NoDigest::TooDeep), None), None),
         };
-        let value = document.value;
+        let value = &document.value;
         // What is wrong inside `_meta` is no concern of the digest that leaves it out.
-        let (meta_flaws, flaws): (Vec<Flaw>, Vec<Flaw>) = document.flaws.into_iter().partition(is_in_meta);
-        let canonical = match (&value, flaws.into_iter().next()) {
-            (_, Some(flaw)) => Err(NoDigest::from(flaw)),
-            (Value::Object(_), None) => canonical_at(&value, Some(META), 0, text.len()),
+        let (meta_flaws, flaws): (Vec<&Flaw>, Vec<&Flaw>) =
+            document.flaws.iter().partition(|flaw| is_in_meta(flaw));
+        let canonical = match (value, flaws.first()) {
+            (_, Some(flaw)) => Err(NoDigest::from((*flaw).clone())),
+            (Value::Object(_), None) => canonical_at(value, Some(META), 0, text.len()),
             (_, None) => Err(NoDigest::NotAnObject),
         };
         let meta = value.get(META);
@@ -80,6 +90,11 @@ impl Definition {
         &self.text
     }
 
+    /// The same, for whoever keeps it.
+    pub fn shared_text(&self) -> Arc<str> {
+        Arc::clone(&self.text)
+    }
+
     /// The definition digest (RFC 8785 of the object without top-level `_meta`), or the raw digest.
     pub fn digest(&self) -> Digest {
         self.digest
@@ -92,7 +107,7 @@ impl Definition {
             (None, Some(value)) => canonical_at(value, Some(META), 0, self.text.len()).ok(),
             _ => None,
         };
-        canonical.unwrap_or_else(|| self.text.clone())
+        canonical.unwrap_or_else(|| self.text.as_ref().to_owned())
     }
 
     /// Why there is only a raw digest.

@@ -98,20 +98,24 @@ impl Digest {
 
     /// The 64 hex digits without a prefix.
     pub fn hex(&self) -> String {
-        let mut hex = String::with_capacity(2 * self.bytes.len());
-        for byte in self.bytes {
-            for nibble in [byte >> 4, byte & 0x0F] {
-                hex.push(char::from(b"0123456789abcdef"[usize::from(nibble)]));
+        self.with_hex(str::to_owned)
+    }
+
+    fn with_hex<T>(&self, use_hex: impl FnOnce(&str) -> T) -> T {
+        let mut hex = [0; 64];
+        for (pair, byte) in hex.chunks_exact_mut(2).zip(self.bytes) {
+            for (digit, nibble) in pair.iter_mut().zip([byte >> 4, byte & 0x0F]) {
+                *digit = b"0123456789abcdef"[usize::from(nibble)];
             }
         }
-        hex
+        use_hex(std::str::from_utf8(&hex).unwrap_or_default())
     }
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(if self.raw { RAW_PREFIX } else { CANONICAL_PREFIX })?;
-        formatter.write_str(&self.hex())
+        self.with_hex(|hex| formatter.write_str(hex))
     }
 }
 

@@ -17,7 +17,7 @@ mod strings;
 
 use crate::definition::Definition;
 use crate::digest::Digest;
-use crate::json;
+use crate::json::{self, Document, ReadError, Sent};
 use decode::View;
 use fold::Folded;
 use hidden::HiddenKind;
@@ -122,9 +122,14 @@ pub struct Scan {
 /// Scans every string of a definition. One that is not JSON is scanned as text.
 pub fn scan_definition(definition: &Definition) -> Scan {
     // Read by itself: nothing is copied so, and a definition that is only seen for the first time is never read into values.
-    match json::read_borrowed(definition.text()) {
+    scan_read(definition.text(), json::read_borrowed(definition.text()).as_ref())
+}
+
+/// Scans the text of a definition that was read already.
+pub(crate) fn scan_read(text: &str, read: Result<&Document<Sent<'_>>, &ReadError>) -> Scan {
+    match read {
         Ok(document) => scan(&Strings::of_definition(&document.value)),
-        Err(_) => scan_text(definition.text()),
+        Err(_) => scan_text(text),
     }
 }
 
@@ -267,7 +272,7 @@ impl Scanner<'_, '_> {
     /// All strings at once, one line each: the texts are short and the automaton is warm.
     fn scan_plain(&mut self) {
         let sources = &self.strings.sources;
-        let mut folded = Folded::default();
+        let mut folded = Folded::with_room(sources.len(), self.strings.bytes);
         for source in sources {
             folded.add(&source.text, source.is_name);
         }

@@ -234,7 +234,11 @@ pub fn judge(posture: Posture, before: Option<&Definition>, after: Option<&Defin
 
 /// Decides about a tool of a server that nothing is pinned of, under guard and strict.
 pub fn first_sight(definition: &Definition) -> Verdict {
-    let scan = markers::scan_definition(definition);
+    first_sight_scanned(definition, &markers::scan_definition(definition))
+}
+
+/// The same with the scan of this very definition.
+pub fn first_sight_scanned(definition: &Definition, scan: &Scan) -> Verdict {
     let mut reasons = unreadable(definition);
     let mut notes = Vec::new();
     match scan.level {

@@ -7,6 +7,7 @@ use crate::canonical::{canonical, write_string};
 use crate::definition::Definition;
 use crate::digest::Digest;
 use crate::json::{self, Value};
+use crate::markers::{Scan, scan_read};
 
 /// The kinds of things a server declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,11 +70,20 @@ pub struct Member {
 impl Member {
     /// A member of this kind from its exact text.
     pub fn read(kind: MemberKind, text: &str) -> Member {
-        let (definition, name) = Definition::read_with_key(text, kind.key());
-        let name = name.unwrap_or_default();
+        Member::of(kind, Definition::read_with_key(text, kind.key()))
+    }
+
+    /// The same with the markers in it, for whoever needs both: the text is read once.
+    pub fn read_and_scan(kind: MemberKind, text: &str) -> (Member, Scan) {
+        let read = json::read_borrowed(text);
+        let member = Member::of(kind, Definition::of(text, read.as_ref(), kind.key()));
+        (member, scan_read(text, read.as_ref()))
+    }
+
+    fn of(kind: MemberKind, (definition, name): (Definition, Option<String>)) -> Member {
         Member {
             kind,
-            name,
+            name: name.unwrap_or_default(),
             definition,
         }
     }

@@ -1,10 +1,12 @@
-//! Has this tool been vetted? What this machine knows of a server and its tools, without contacting either.
+//! Has this tool been vetted? What this machine knows of a server and its tools, without contacting either; below it, what an
+//! index that was chosen says (`online`), in the shape that client and server share (`shape`).
 //!
-//! Pure: whoever asks reads the record first. What a person has to mend (pins that are gone, altered, not to be read, or
+//! Pure here: whoever asks reads the record first. What a person has to mend (pins that are gone, altered, not to be read, or
 //! of a newer version) needs a person; only pins that can't be had at the moment are worth another try.
 //!
 //! Invariant: a pin that can't be read is never an answer of "fine", nor is a definition that is held.
 
+pub mod online;
 pub mod shape;
 
 use crate::gate::refusal::named;

@@ -11,9 +11,13 @@ mod desk_client;
 mod exit;
 mod explain;
 mod gate;
+mod index;
 mod inspect;
+mod keys;
 mod kinds;
 mod launch_line;
+mod login;
+mod logout;
 mod output;
 mod pending;
 mod pins;
@@ -21,6 +25,7 @@ mod review;
 mod server_name;
 mod status;
 mod telemetry;
+mod whoami;
 mod wire;
 
 use std::process::ExitCode;
@@ -64,6 +69,14 @@ enum Command {
     Wire(wire::WireArguments),
     /// Takes the gate away again: the file is what it was, to the byte
     Unwire(wire::UnwireArguments),
+    /// Signs in to an index: gets a key and keeps it
+    Login(login::LoginArguments),
+    /// Says who this machine is at an index
+    Whoami(whoami::WhoamiArguments),
+    /// Signs out of an index: revokes the key and removes it
+    Logout(logout::LogoutArguments),
+    /// Lists, makes, replaces and revokes the keys of your account at an index
+    Keys(keys::KeysArguments),
     /// Says whether an index hears of what gates see, and switches that on or off
     Telemetry(telemetry::TelemetryArguments),
 }
@@ -79,8 +92,9 @@ pub(crate) fn run() -> ExitCode {
                 match std::env::args().nth(1).as_deref() {
                     Some("explain") => explain::print_usage_error(&mut output, &mistake),
                     Some("pins" | "pending" | "approve" | "telemetry") => {
-                        pins::print_mistake(&mut output, &mistake);
+                        pins::print_mistake(&mut output, pins::SCHEMA, &mistake);
                     }
+                    Some("whoami" | "keys") => pins::print_mistake(&mut output, index::SCHEMA, &mistake),
                     _ => inspect::print_usage_error(&mut output, &mistake),
                 }
             }
@@ -105,6 +119,10 @@ pub(crate) fn run() -> ExitCode {
         Command::Check(arguments) => check::run(arguments, &mut output).into(),
         Command::Wire(arguments) => wire::run(arguments, &mut output).into(),
         Command::Unwire(arguments) => wire::run_unwire(arguments, &mut output).into(),
+        Command::Login(arguments) => login::run(&arguments, &mut output).into(),
+        Command::Whoami(arguments) => whoami::run(&arguments, &mut output).into(),
+        Command::Logout(arguments) => logout::run(&arguments, &mut output).into(),
+        Command::Keys(arguments) => keys::run(&arguments, &mut output).into(),
         Command::Telemetry(arguments) => telemetry::run(arguments, &mut output).into(),
     }
 }

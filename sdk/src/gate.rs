@@ -27,6 +27,7 @@ mod parallel;
 pub mod refusal;
 mod results;
 mod server;
+mod short_text;
 pub mod sighting;
 mod speech;
 mod told;

@@ -17,7 +17,7 @@ use crate::state::StateDirectory;
 use crate::wire::http::HttpError;
 
 pub use base::Base;
-pub use client::{Answer, IndexClient, MAX_ANSWER_BYTES};
+pub use client::{Answer, IndexClient, MAX_ANSWER_BYTES, Problem};
 pub use credentials::{Credentials, CredentialsError, Granted};
 pub use key::{KeyError, read_key};
 
@@ -100,7 +100,7 @@ pub enum IndexError {
         reason: String,
     },
     /// No answer, or not in time, or more than was admitted.
-    #[error("{base} did not answer: {source}")]
+    #[error("{base} gave no usable answer: {source}")]
     NoAnswer {
         /// The index.
         base: Base,

@@ -14,6 +14,7 @@ pub mod clock;
 pub mod gate;
 pub mod index;
 pub mod inspect;
+pub mod login;
 pub mod pins;
 pub mod proxy;
 pub mod state;

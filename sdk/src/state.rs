@@ -70,6 +70,14 @@ impl StateDirectory {
 /// Replaces `path` by `bytes`: see the module. The directory is made when it is missing. What stood there, a symbolic link
 /// included, is replaced and not followed.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_atomically_with(path, |file| file.write_all(bytes))
+}
+
+/// The same with what `write` writes piece by piece, so that nobody needs all of a long content at once.
+pub(crate) fn write_atomically_with(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
     let directory = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty())
@@ -77,7 +85,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     make_directory(directory)?;
     // A new name is made with mode 0600, and removed again unless it takes its place.
     let mut fresh = tempfile::Builder::new().prefix(".new-").tempfile_in(directory)?;
-    fresh.as_file_mut().write_all(bytes)?;
+    write(fresh.as_file_mut())?;
     fresh.as_file().sync_all()?;
     fresh.persist(path).map_err(|error| error.error)?;
     sync_directory(directory)

@@ -40,10 +40,12 @@ use buffer::{Buffer, Seen, Server};
 use sender::Sender;
 
 pub use buffer::BufferLimits;
+pub(crate) use greeting::{Failure, own_key};
 pub use lookup::Advice;
 pub use mode::{Choice, Mode, ModeVariables, Source};
 pub use payload::{Observed, Version, body};
 pub use preview::{Preview, PreviewError, preview};
+pub(crate) use scope::is_public;
 pub use scope::own_registries;
 
 /// How long [`Telemetry::finish`] waits for what is left to be told.

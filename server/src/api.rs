@@ -6,14 +6,19 @@
 //! Invariant: text that a server wrote stands only in members named `untrusted_…` (names of tools and places in schemas
 //! excepted, which are keys), and what could not be determined is null beside `determined: false`, never empty.
 
+pub(crate) mod check;
 pub(crate) mod definitions;
 pub(crate) mod drifts;
+pub(crate) mod fingerprint_key;
 pub(crate) mod health;
 pub(crate) mod keys;
+pub(crate) mod ledger;
+pub(crate) mod search;
 pub(crate) mod servers;
 pub(crate) mod shapes;
 pub(crate) mod sign_in;
 pub(crate) mod signals;
+pub(crate) mod trust;
 pub(crate) mod vocabulary;
 
 use mcpindex_contract::digest::Digest;

@@ -16,7 +16,7 @@ use crate::login::Login;
 use crate::problem::Problem;
 
 /// The longest reference to a server that is looked up, in bytes. Longer ones name nothing that the index can hold.
-const MAX_REFERENCE: usize = 2_048;
+pub(crate) const MAX_REFERENCE: usize = 2_048;
 
 /// What handlers share; cheap to clone.
 #[derive(Clone)]

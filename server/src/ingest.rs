@@ -86,9 +86,6 @@ async fn count(store: Store, stop: CancellationToken) {
 }
 
 async fn keep_days(store: Store, clock: Arc<dyn Clock>, keep: i64, stop: CancellationToken) {
-    if let Err(error) = store.fingerprint_older_servers().await {
-        tracing::error!(%error, "servers that were added by an older program are not found by fingerprint");
-    }
     let mut ticks = tokio::time::interval(DAYS_EVERY);
     while stop.run_until_cancelled(ticks.tick()).await.is_some() {
         let now = clock.unix_seconds();

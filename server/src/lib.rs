@@ -29,5 +29,6 @@ mod query;
 pub mod router;
 mod state;
 mod summary;
+mod vetting;
 mod when;
 mod words;

@@ -240,6 +240,14 @@ impl Problem {
         )
     }
 
+    /// A body of another sort or size than the call takes.
+    pub(crate) fn wrong_body(status: StatusCode, detail: String) -> Problem {
+        Problem {
+            detail,
+            ..Problem::from_status(status)
+        }
+    }
+
     /// Something failed here; the cause is logged and not told.
     pub(crate) fn internal(cause: &dyn std::fmt::Display) -> Problem {
         tracing::error!(%cause, "a request failed");

@@ -53,6 +53,17 @@ pub fn router(app: App) -> Router {
         .route("/api/v1/drifts", get(api::drifts::drifts))
         .route("/api/v1/drifts/{id}", get(api::drifts::drift))
         .route("/api/v1/definitions/{digest}", get(api::definitions::definition))
+        .route(
+            "/api/v1/fingerprint-key",
+            get(api::fingerprint_key::fingerprint_key),
+        )
+        .route("/api/v1/search", get(api::search::search))
+        .route("/api/v1/ledger", get(api::ledger::ledger))
+        .route("/api/v1/trust/server/{server_id}", get(api::trust::server))
+        .route(
+            "/api/v1/trust/tool/{server_id}/{tool_name}",
+            get(api::trust::tool),
+        )
         .route("/api/v1/vocabulary", get(api::vocabulary::vocabulary))
         .route("/login", get(pages::sign_in::login))
         .route(
@@ -91,8 +102,9 @@ pub fn router(app: App) -> Router {
         .route("/.well-known/mcp-index.json", get(api::signals::index))
         .fallback(pages::error::no_such_address)
         .layer(RequestBodyLimitLayer::new(MAX_BODY));
-    // These have limits of their own, and answer what is larger in the published form.
+    // These have limits of their own, and the signals' answer what is larger in the published form.
     let signals = Router::new()
+        .route("/api/v1/check", post(api::check::check))
         .route("/api/v1/drift", post(api::signals::drift))
         .route(
             "/api/v1/drift/register",

@@ -9,7 +9,6 @@ use mcpindex_contract::change::{Change, ChangeKind, Subject};
 use mcpindex_contract::surface::MemberKind;
 
 use crate::session::{Session, on};
-use crate::signals::fingerprints;
 use crate::surfaces::{corrupt, count, digest_from_text, member_kind};
 use crate::text::{restored, restored_option, stored};
 use crate::{Store, StoreError};
@@ -299,11 +298,6 @@ pub(crate) async fn insert(session: &mut Session, drift: &NewDrift<'_>) -> Resul
             .execute(connection).await?;
         });
     }
-    let tools = drift.changes.iter().filter_map(|change| match &change.subject {
-        Subject::Member(MemberKind::Tool, name) => Some(name.as_str()),
-        _ => None,
-    });
-    fingerprints::keep_tools(session, drift.identity, tools.collect()).await?;
     Ok(id)
 }
 

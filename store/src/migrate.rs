@@ -37,6 +37,7 @@ migrations! {
     8 "0008_witnesses",
     9 "0009_signals",
     10 "0010_accounts",
+    11 "0011_answers",
 }
 
 /// How far a database's schema is from this program's.

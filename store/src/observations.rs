@@ -11,6 +11,7 @@ use mcpindex_contract::outcome::Outcome;
 use mcpindex_contract::surface::Surface;
 
 use crate::compare::{Compared, Timeline, compare_neighbours};
+use crate::finding;
 use crate::servers::{outcome_from_text, unknown_server};
 use crate::session::{Session, on};
 use crate::targets::Lease;
@@ -194,9 +195,10 @@ impl Store {
             Some(surface) => Some(surfaces::save(&mut session, surface, observation.observed_at).await?),
             None => None,
         };
-        if let Some(record) = &record {
-            surfaces::declare(&mut session, record, &identity).await?;
-        }
+        let is_new = match &record {
+            Some(record) => surfaces::declare(&mut session, record, &identity).await?,
+            None => false,
+        };
         let id = insert(&mut session, observation, &context, record.as_deref()).await?;
         let compared = if record.is_some() {
             let timeline = Timeline {
@@ -213,6 +215,10 @@ impl Store {
             }
         };
         update_server(&mut session, &identity).await?;
+        if let Some(surface) = observation.surface.as_ref().filter(|_| is_new) {
+            finding::keep_tools(&mut session, &identity, surface).await?;
+        }
+        finding::keep_words(&mut session, &identity).await?;
         session.commit().await?;
         Ok(Recorded {
             observation: id,
@@ -293,9 +299,20 @@ impl Store {
     }
 }
 
+/// The package behind an observation.
+pub(crate) async fn artifact(session: &mut Session, id: i64) -> Result<Option<Artifact>, StoreError> {
+    let row: Option<ObservationRow> = on!(*session, connection => {
+        sqlx::query_as(observation!("o.id = $1")).bind(id).fetch_optional(connection).await?
+    });
+    Ok(row
+        .map(observation_from_row)
+        .transpose()?
+        .and_then(|observation| observation.artifact))
+}
+
 /// Two looks at one server are recorded one after the other, so that each sees its neighbours. On SQLite the write
 /// transaction is that lock already.
-async fn lock_server(session: &mut Session, identity: &str) -> Result<(), StoreError> {
+pub(crate) async fn lock_server(session: &mut Session, identity: &str) -> Result<(), StoreError> {
     let statement = if session.is_postgres() {
         "SELECT identity FROM server WHERE identity = $1 FOR NO KEY UPDATE"
     } else {

@@ -6,8 +6,8 @@
 use mcpindex_contract::identity::Identity;
 use mcpindex_contract::outcome::Outcome;
 
+use crate::finding;
 use crate::session::{Session, on};
-use crate::signals::fingerprints;
 use crate::surfaces::corrupt;
 use crate::text::{MAX_IDENTITY, SEPARATOR, indexed, restored, restored_option, stored};
 use crate::{Store, StoreError};
@@ -167,6 +167,10 @@ impl Store {
             return Err(unknown_server(&identity));
         }
         let name = indexed("alias", name, MAX_ALIAS)?;
+        let is_known: i64 = on!(session, connection => {
+            sqlx::query_scalar("SELECT COUNT(*) FROM alias WHERE name = $1 AND identity = $2")
+                .bind(&*name).bind(stored(&identity)).fetch_one(connection).await?
+        });
         on!(session, connection => {
             sqlx::query(
                 "INSERT INTO alias (name, identity, source, added_at) VALUES ($1, $2, $3, $4)
@@ -175,7 +179,9 @@ impl Store {
             .bind(&*name).bind(stored(&identity)).bind(stored(source)).bind(now)
             .execute(connection).await?;
         });
-        fingerprints::keep_all(&mut session, &identity).await?;
+        if is_known == 0 {
+            finding::keep_all(&mut session, &stored(&identity)).await?;
+        }
         session.commit().await
     }
 
@@ -183,19 +189,7 @@ impl Store {
     /// servers gives the first by identity.
     pub async fn find_server(&self, reference: &str) -> Result<Option<ServerRecord>, StoreError> {
         let mut session = self.read().await?;
-        for statement in [
-            server!("s.identity = $2"),
-            server!("s.short_id = $2 ORDER BY s.identity LIMIT 1"),
-            server!("s.identity = (SELECT MIN(n.identity) FROM alias n WHERE n.name = $2)"),
-        ] {
-            let row: Option<ServerRow> = on!(session, connection => {
-                sqlx::query_as(statement).bind(SEPARATOR).bind(stored(reference)).fetch_optional(connection).await?
-            });
-            if let Some(row) = row {
-                return server_from_row(row).map(Some);
-            }
-        }
-        Ok(None)
+        find(&mut session, reference).await
     }
 
     /// Servers by identity.
@@ -239,6 +233,34 @@ impl Store {
     }
 }
 
+/// See [`Store::find_server`].
+pub(crate) async fn find(session: &mut Session, reference: &str) -> Result<Option<ServerRecord>, StoreError> {
+    for statement in [
+        server!("s.identity = $2"),
+        server!("s.short_id = $2 ORDER BY s.identity LIMIT 1"),
+        server!("s.identity = (SELECT MIN(n.identity) FROM alias n WHERE n.name = $2)"),
+    ] {
+        let row: Option<ServerRow> = on!(*session, connection => {
+            sqlx::query_as(statement).bind(SEPARATOR).bind(stored(reference)).fetch_optional(connection).await?
+        });
+        if let Some(row) = row {
+            return server_from_row(row).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+/// The server of this identity (in its stored form).
+pub(crate) async fn by_identity(
+    session: &mut Session,
+    identity: &str,
+) -> Result<Option<ServerRecord>, StoreError> {
+    let row: Option<ServerRow> = on!(*session, connection => {
+        sqlx::query_as(server!("s.identity = $2")).bind(SEPARATOR).bind(identity).fetch_optional(connection).await?
+    });
+    row.map(server_from_row).transpose()
+}
+
 /// Adds a server within a transaction. True when it was new.
 pub(crate) async fn insert(session: &mut Session, identity: &Identity, now: i64) -> Result<bool, StoreError> {
     let written = identity.to_string();
@@ -252,7 +274,7 @@ pub(crate) async fn insert(session: &mut Session, identity: &Identity, now: i64)
         .execute(connection).await?.rows_affected()
     });
     if added == 1 {
-        fingerprints::keep_all(session, &written).await?;
+        finding::keep_all(session, &kept).await?;
     }
     Ok(added == 1)
 }

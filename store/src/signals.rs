@@ -11,8 +11,8 @@
 macro_rules! row {
     ($(#[$attribute:meta])* struct $name:ident { $($field:ident: $type:ty,)+ }) => {
         $(#[$attribute])*
-        struct $name {
-            $($field: $type,)+
+        pub(super) struct $name {
+            $(pub(super) $field: $type,)+
         }
 
         impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for $name
@@ -33,10 +33,11 @@ pub(crate) mod fingerprints;
 mod purge;
 mod sketch;
 mod tokens;
+pub(crate) mod told;
 
-pub use counts::FleetDrift;
 pub use fingerprints::CrawlDrift;
 pub use tokens::Registration;
+pub use told::{FleetDrift, ToldDefinition};
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -82,14 +82,14 @@ pub(crate) async fn save(session: &mut Session, surface: &Surface, now: i64) -> 
 }
 
 /// Notes what a server declares with a recorded surface. Called before the observation itself is recorded: when an
-/// earlier one has the same surface, all is noted already.
-pub(crate) async fn declare(session: &mut Session, record: &str, identity: &str) -> Result<(), StoreError> {
+/// earlier one has the same surface, all is noted already, and this is false.
+pub(crate) async fn declare(session: &mut Session, record: &str, identity: &str) -> Result<bool, StoreError> {
     let earlier: Option<i64> = on!(*session, connection => {
         sqlx::query_scalar("SELECT id FROM observation WHERE record = $1 AND identity = $2 LIMIT 1")
             .bind(record).bind(identity).fetch_optional(connection).await?
     });
     if earlier.is_some() {
-        return Ok(());
+        return Ok(false);
     }
     for statement in [
         "INSERT INTO declaration (digest, identity, kind)
@@ -104,7 +104,7 @@ pub(crate) async fn declare(session: &mut Session, record: &str, identity: &str)
             sqlx::query(statement).bind(record).bind(identity).execute(connection).await?;
         });
     }
-    Ok(())
+    Ok(true)
 }
 
 /// In the order of digests, so that two transactions with texts in common never wait for each other in a circle.

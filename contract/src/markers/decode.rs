@@ -139,25 +139,21 @@ impl Signs {
     fn of(text: &str) -> Signs {
         let mut signs = Signs::default();
         let bytes = text.as_bytes();
-        let is_letter = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_alphabetic);
         let (mut at, mut run, mut singles) = (0, 0, 0);
         while at <= bytes.len() {
             let word = at;
-            while is_letter(at) {
-                at += 1;
-            }
-            let (mut letters, mut others) = (at - word, 0);
-            while let Some(byte @ (b'0'..=b'9' | b'@' | b'$')) = bytes.get(at) {
-                if !byte.is_ascii_digit() {
-                    signs.end_run(&mut run, at);
+            let mut others = 0;
+            let byte = loop {
+                let letters = bytes[at..].iter().take_while(|byte| byte.is_ascii_alphabetic());
+                at += letters.count();
+                match bytes.get(at) {
+                    Some(b'0'..=b'9') => {}
+                    Some(b'@' | b'$') => signs.end_run(&mut run, at),
+                    end => break end,
                 }
                 others += 1;
                 at += 1;
-                while is_letter(at) {
-                    letters += 1;
-                    at += 1;
-                }
-            }
+            };
             let length = at - word;
             if length == 1 && bytes[word].is_ascii_alphanumeric() {
                 singles += 1;
@@ -165,11 +161,12 @@ impl Signs {
             } else if length > 0 {
                 singles = 0;
             }
-            signs.mixed_words += usize::from(letters > 0 && others > 0);
+            signs.mixed_words += usize::from(others > 0 && length > others);
             // The word's end: this byte is none of a word.
-            match bytes.get(at) {
+            match byte {
+                Some(b' ') => signs.end_run(&mut run, at),
                 Some(b'+' | b'/' | b'-' | b'_') => {}
-                byte => {
+                _ => {
                     signs.end_run(&mut run, at);
                     match byte {
                         Some(b'&') => signs.ampersands += 1,

@@ -106,6 +106,18 @@ impl Folded {
         folded
     }
 
+    /// Room for so many lines, and bytes in all of them.
+    pub(super) fn with_room(lines: usize, bytes: usize) -> Folded {
+        Folded {
+            text: String::with_capacity(bytes + lines),
+            // A name that begins with a capital, or a word within one, has a stretch of its own.
+            offsets: Offsets(Vec::with_capacity(2 * lines)),
+            ends: Vec::with_capacity(2 * lines),
+            lines: Vec::with_capacity(lines),
+            memory: Memory::default(),
+        }
+    }
+
     /// Which line a place is in.
     pub(super) fn line(&self, place: usize) -> usize {
         self.lines

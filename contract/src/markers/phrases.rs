@@ -25,15 +25,20 @@ pub(super) struct Phrases {
     nodes: Vec<Node>,
     /// The byte that leads to each node.
     bytes: Vec<u8>,
+    /// Behind that byte, what all phrases through a node have in common, one after the other.
+    labels: Vec<u8>,
     tables: Vec<[u32; 256]>,
     root: [u32; 256],
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Node {
+    /// Its place among the labels, and its length.
+    label: (u32, u32),
     first_child: u32,
     children: u16,
     table: u16,
+    /// The phrase that ends behind the label.
     phrase: u32,
 }
 
@@ -50,6 +55,7 @@ impl Phrases {
     /// The tree of these phrases, which are sorted, differ and are not empty.
     pub(super) fn new(phrases: &[String]) -> Phrases {
         let root = Node {
+            label: (0, 0),
             first_child: 0,
             children: 0,
             table: NO_TABLE,
@@ -58,14 +64,24 @@ impl Phrases {
         let mut tree = Phrases {
             nodes: vec![root],
             bytes: vec![0],
+            labels: Vec::new(),
             tables: Vec::new(),
             root: [NO_NODE; 256],
         };
         // Of each node that has no children yet: the phrases below it, and how many bytes lead to it.
         let mut due = vec![(0..phrases.len(), 0)];
         let mut node = 0;
-        while let Some((below, depth)) = due.get(node).cloned() {
+        while let Some((below, mut depth)) = due.get(node).cloned() {
             let mut at = below.start;
+            if node > 0 {
+                // Sorted, so what the first and the last have in common all have.
+                let (first, last) = (phrases[at].as_bytes(), phrases[below.end - 1].as_bytes());
+                let both = first[depth..].iter().zip(&last[depth..]);
+                let common = both.take_while(|(one, other)| one == other).count();
+                tree.nodes[node].label = (number(tree.labels.len()), number(common));
+                tree.labels.extend_from_slice(&first[depth..depth + common]);
+                depth += common;
+            }
             if depth > 0 && phrases[at].len() == depth {
                 tree.nodes[node].phrase = number(at);
                 at += 1;
@@ -111,8 +127,7 @@ impl Phrases {
         }
     }
 
-    fn child(&self, node: u32, byte: u8) -> u32 {
-        let node = self.nodes[node as usize];
+    fn child(&self, node: &Node, byte: u8) -> u32 {
         if let Some(table) = self.tables.get(usize::from(node.table)) {
             return table[usize::from(byte)];
         }
@@ -122,6 +137,11 @@ impl Phrases {
             Some(place) => number(first + place),
             None => NO_NODE,
         }
+    }
+
+    fn label(&self, node: &Node) -> &[u8] {
+        let (start, length) = node.label;
+        &self.labels[start as usize..][..length as usize]
     }
 
     /// Whether a phrase that begins with this byte could stand at `at` as words of its own: one that begins with an ASCII
@@ -171,19 +191,25 @@ impl Iterator for Hits<'_> {
             if node != NO_NODE && Phrases::may_start(byte, self.text, start) {
                 let mut end = start + 1;
                 while node != NO_NODE {
-                    let phrase = self.phrases.nodes[node as usize].phrase;
-                    if phrase != NO_PHRASE {
-                        self.waiting.push(Reverse((end, start, phrase as usize)));
+                    let this = &self.phrases.nodes[node as usize];
+                    let label = self.phrases.label(this);
+                    // Most differ in the first byte.
+                    let alike = bytes[end..].iter().zip(label);
+                    if alike.take_while(|(one, other)| one == other).count() < label.len() {
+                        break;
+                    }
+                    end += label.len();
+                    if this.phrase != NO_PHRASE {
+                        self.waiting.push(Reverse((end, start, this.phrase as usize)));
                     }
                     let Some(&byte) = bytes.get(end) else { break };
-                    node = self.phrases.child(node, byte);
+                    node = self.phrases.child(this, byte);
                     end += 1;
                 }
             }
             if byte.is_ascii_alphanumeric() {
-                while bytes.get(self.at).is_some_and(u8::is_ascii_alphanumeric) {
-                    self.at += 1;
-                }
+                let rest = bytes[self.at..].iter();
+                self.at += rest.take_while(|byte| byte.is_ascii_alphanumeric()).count();
             }
         }
     }

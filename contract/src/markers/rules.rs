@@ -109,6 +109,17 @@ struct Span {
     sentence: usize,
 }
 
+/// What stands around a phrase.
+struct Around<'t> {
+    text: &'t str,
+    end: usize,
+    before: Option<char>,
+    after: Option<char>,
+    /// Whether the phrase could go on as a longer word at its start, or at its end.
+    joins_before: bool,
+    joins_after: bool,
+}
+
 /// How far a rule has come: the two latest ways to have its first lists. A span that ends at 0 is none.
 #[derive(Debug, Clone, Copy, Default)]
 struct Progress {
@@ -133,21 +144,20 @@ pub(super) fn find<'s>(
         while view.ends.get(sentences).is_some_and(|end| *end < hit.end) {
             sentences += 1;
         }
+        let around = Around::of(&view.text, &hit);
+        let begins = view.ends[..sentences].last().is_none_or(|end| hit.start >= *end);
+        let here = Span {
+            start: hit.start,
+            end: hit.end,
+            sentence: match begins {
+                true => sentences,
+                false => view.sentence(hit.start),
+            },
+        };
         for used in &rules.uses[hit.phrase] {
-            if has_bounds && !used.stands(&view.text, hit.start, hit.end) {
+            if has_bounds && !used.stands(&around) {
                 continue;
             }
-            let begins = view.ends[..sentences].last().is_none_or(|end| hit.start >= *end);
-            let sentence = if begins {
-                sentences
-            } else {
-                view.sentence(hit.start)
-            };
-            let here = Span {
-                start: hit.start,
-                end: hit.end,
-                sentence,
-            };
             if used.list == rules.not {
                 negations.push(here);
             } else if used.list == rules.not_after_all {
@@ -189,18 +199,19 @@ pub(super) fn find<'s>(
             }
         }
     };
-    match (has_bounds, &rules.tree, &*SPACELESS) {
-        (true, Some(tree), _) => tree.hits(&view.text).for_each(follow),
-        (false, _, Some(automaton)) => {
-            let hits = automaton.find_overlapping_iter(&view.text);
-            hits.map(|hit| Hit {
-                end: hit.end(),
-                start: hit.start(),
-                phrase: hit.pattern().as_usize(),
-            })
-            .for_each(follow);
-        }
-        _ => {}
+    if has_bounds {
+        let hits = rules.tree.iter().flat_map(|tree| tree.hits(&view.text));
+        hits.for_each(follow);
+    } else {
+        let hits = SPACELESS
+            .iter()
+            .flat_map(|automaton| automaton.find_overlapping_iter(&view.text));
+        hits.map(|hit| Hit {
+            end: hit.end(),
+            start: hit.start(),
+            phrase: hit.pattern().as_usize(),
+        })
+        .for_each(follow);
     }
     take_weight_away(&mut matches, view, &negations, &denials, &defences);
     // What is left of a defensive sentence is no finding.
@@ -285,32 +296,56 @@ impl Progress {
     }
 }
 
+impl<'t> Around<'t> {
+    fn of(text: &'t str, hit: &Hit) -> Around<'t> {
+        let character = |found: Option<char>| found.is_some_and(is_part_of_word);
+        let inside = &text[hit.start..hit.end];
+        let (before, after) = (
+            text[..hit.start].chars().next_back(),
+            text[hit.end..].chars().next(),
+        );
+        let (first, last) = (inside.chars().next(), inside.chars().next_back());
+        Around {
+            text,
+            end: hit.end,
+            before,
+            after,
+            joins_before: (character(first) || first == Some('.')) && character(before),
+            joins_after: character(last) && character(after),
+        }
+    }
+
+    /// Whether an address of mail has its `@` here.
+    fn is_mail(&self) -> bool {
+        let character = |found: Option<char>| found.is_some_and(is_part_of_word);
+        let host = self.text[self.end..]
+            .split(|found: char| !(found.is_ascii_alphanumeric() || found == '.' || found == ' '));
+        let host = host
+            .into_iter()
+            .next()
+            .unwrap_or_default()
+            .split(' ')
+            .next()
+            .unwrap_or_default();
+        character(self.before) && character(self.after) && host.trim_end_matches('.').contains('.')
+    }
+}
+
+/// Whether a character is a part of a word that others can be part of too.
+fn is_part_of_word(character: char) -> bool {
+    character.is_alphanumeric() && !is_unspaced(character)
+}
+
 impl Use {
     /// Whether the phrase stands here as words of its own.
-    fn stands(&self, text: &str, start: usize, end: usize) -> bool {
-        let (before, after) = (text[..start].chars().next_back(), text[end..].chars().next());
-        let inside = &text[start..end];
-        let part = |character: Option<char>| {
-            character.is_some_and(|found| found.is_alphanumeric() && !is_unspaced(found))
-        };
+    fn stands(&self, around: &Around<'_>) -> bool {
         if self.is_mail {
-            let host = text[end..]
-                .split(|found: char| !(found.is_ascii_alphanumeric() || found == '.' || found == ' '));
-            let host = host
-                .into_iter()
-                .next()
-                .unwrap_or_default()
-                .split(' ')
-                .next()
-                .unwrap_or_default();
-            return part(before) && part(after) && host.trim_end_matches('.').contains('.');
+            return around.is_mail();
         }
-        let (first, last) = (inside.chars().next(), inside.chars().next_back());
-        let needs_start = part(first) || first == Some('.');
-        !(needs_start && part(before)
-            || part(last) && !self.goes_on && part(after)
-            || self.at_start && before.is_some_and(|found| found != '\n')
-            || self.at_end && after.is_some_and(|found| found != '\n'))
+        !(around.joins_before
+            || around.joins_after && !self.goes_on
+            || self.at_start && around.before.is_some_and(|found| found != '\n')
+            || self.at_end && around.after.is_some_and(|found| found != '\n'))
     }
 }
 

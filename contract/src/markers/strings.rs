@@ -28,7 +28,7 @@ pub(super) struct Strings<'v> {
     /// Whether some were left out.
     pub(super) incomplete: bool,
     nodes: Vec<Node<'v>>,
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -162,6 +162,9 @@ impl<'v> Strings<'v> {
     }
 
     fn add(&mut self, text: Cow<'v, str>, is_name: bool, asks: bool, fills: bool, node: usize) {
+        if is_of_the_protocol(&text) {
+            return;
+        }
         let room = MAX_SCANNED_BYTES - self.bytes;
         let read = text.floor_char_boundary(room);
         self.incomplete |= read < text.len();
@@ -185,6 +188,50 @@ impl<'v> Strings<'v> {
     }
 }
 
+macro_rules! words_of_the_protocol {
+    ($($word:literal),+ $(,)?) => {
+        /// Whether this is a word that every tool is made of. None of them says anything to the rules, wherever it stands
+        /// (a test holds that), and more than half of the strings of most definitions are such.
+        fn is_of_the_protocol(text: &str) -> bool {
+            matches!(text, $($word)|+)
+        }
+
+        #[cfg(test)]
+        const WORDS_OF_THE_PROTOCOL: &[&str] = &[$($word),+];
+    };
+}
+
+words_of_the_protocol![
+    "name",
+    "title",
+    "description",
+    "inputSchema",
+    "outputSchema",
+    "annotations",
+    "type",
+    "properties",
+    "required",
+    "items",
+    "enum",
+    "default",
+    "format",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+    "additionalProperties",
+    "anyOf",
+    "$ref",
+    "$schema",
+    "object",
+    "string",
+    "integer",
+    "number",
+    "boolean",
+    "array",
+    "null",
+];
+
 /// Whether a schema lets text of the caller's own through: numbers, truth values and listed choices carry nothing away.
 /// What is no such schema does.
 fn carries_text(schema: &Value<Sent<'_>>) -> bool {
@@ -200,4 +247,33 @@ fn carries_text(schema: &Value<Sent<'_>>) -> bool {
     let has_choices = matches!(schema.get("enum"), Some(Value::Array(_)))
         || matches!(schema.get("const"), Some(Value::String(_)));
     !is_closed && !has_choices
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fold::Folded;
+    use super::super::{decode, hidden, rules};
+    use super::*;
+
+    #[test]
+    fn the_words_that_are_passed_over_say_nothing_wherever_they_stand() {
+        for word in WORDS_OF_THE_PROTOCOL {
+            for flags in 0..8 {
+                let source = Source {
+                    text: Cow::Borrowed(word),
+                    is_name: flags & 1 > 0,
+                    asks: flags & 2 > 0,
+                    fills: flags & 4 > 0,
+                    node: 0,
+                };
+                let mut folded = Folded::default();
+                folded.add(word, source.is_name);
+                let (found, overflow) = rules::find(&folded, true, |_| Some(&source));
+                assert!(found.is_empty() && !overflow, "{word}: {found:?}");
+            }
+            let (hidden, views, incomplete) = hidden::look(word);
+            assert!(hidden.is_empty() && views.is_empty() && !incomplete, "{word}");
+            assert!(decode::views(word).0.is_empty(), "{word}");
+        }
+    }
 }

@@ -158,3 +158,82 @@ pub struct IndexArtifact {
     /// When the version was published, RFC 3339.
     pub published_at: Option<String>,
 }
+
+/// The codes of an index's reasons, which stay what they are; each with what it means.
+pub const CODES: &[(&str, &str)] = &[
+    ("no-such-server", "No server goes by this name in the index."),
+    (
+        "server-not-known",
+        "The index knows no server by this fingerprint.",
+    ),
+    (
+        "no-such-tool",
+        "The crawler never saw a tool of this name at the server.",
+    ),
+    (
+        "tool-not-known",
+        "The index knows no tool of the server by this fingerprint.",
+    ),
+    ("not-looked-at", "The crawler has not looked at the server yet."),
+    (
+        "not-determined",
+        "No look could determine what the server declares.",
+    ),
+    (
+        "tools-not-determined",
+        "The crawler could not read the list of tools to its end.",
+    ),
+    (
+        "last-look-failed",
+        "The last look failed: this is from an earlier one.",
+    ),
+    ("stale", "The last look at the server was more than 14 days ago."),
+    (
+        "removed",
+        "The server declared the tool before, and does not any more.",
+    ),
+    (
+        "declared-now",
+        "The crawler sees exactly this definition at the server.",
+    ),
+    (
+        "declared-before",
+        "The crawler saw exactly this definition at the server before; it is another one by now.",
+    ),
+    (
+        "not-declared",
+        "The crawler never saw this definition at the server.",
+    ),
+    (
+        "alone",
+        "Others see another definition of this tool, and nobody else is known to see this one.",
+    ),
+    (
+        "installs-see-it",
+        "Independent installs see exactly this definition.",
+    ),
+    (
+        "installs-see-another",
+        "Independent installs see another definition of this tool.",
+    ),
+    (
+        "marker",
+        "Its text addresses the model or asks for what the model holds.",
+    ),
+    (
+        "no-digest",
+        "The definition can't be digested, so only its exact text can be compared.",
+    ),
+    (
+        "changed-lately",
+        "It came or changed within the last 7 days in a way that a gate holds.",
+    ),
+    (
+        "tools-declared",
+        "The crawler sees the server's whole list of tools.",
+    ),
+    (
+        "not-scanned",
+        "More tools were asked about at once than are looked through in one answer: ask for fewer servers.",
+    ),
+];

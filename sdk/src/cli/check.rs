@@ -1,11 +1,18 @@
-//! `mcpindex check SERVER [TOOL]`: one verdict with reasons and an exit code of its own.
+//! `mcpindex check SERVER [TOOL]`: one verdict with reasons and an exit code of its own, from what this machine knows and, where
+//! an index is chosen, from what that says.
 //!
-//! Invariant: the MCP server is never contacted.
+//! Invariant: the MCP server is never contacted; without an index that somebody chose, and with `--offline`, nothing is sent.
 
 use clap::Args;
+use mcpindex::check::online::{Consulted, Subject, consult, joined};
+use mcpindex::check::shape::IndexAnswer;
 use mcpindex::check::{Answer, Verdict, check, no_such_server};
 use mcpindex::gate::refusal::named;
+use mcpindex::index::{self, Chosen, IndexClient, Variables};
 use mcpindex::pins::{Pins, Record, ServerKey};
+use mcpindex::state::StateDirectory;
+use mcpindex::telemetry::own_registries;
+use mcpindex::visible::visible_within;
 use serde::Serialize;
 
 use super::exit::Exit;
@@ -25,6 +32,20 @@ pub(super) struct CheckArguments {
     /// One JSON document instead of text
     #[arg(long)]
     json: bool,
+
+    /// Ask no index, but what is known on this machine
+    #[arg(long)]
+    offline: bool,
+}
+
+/// The longest sentence of an index that is shown whole, in characters.
+const SENTENCE: usize = 300;
+
+/// An index, and what came of asking it.
+struct Index {
+    /// Where it is; `None`: which one is meant can't be told.
+    base: Option<String>,
+    consulted: Consulted,
 }
 
 pub(super) fn run(arguments: CheckArguments, output: &mut Output) -> Exit {
@@ -41,12 +62,69 @@ pub(super) fn run(arguments: CheckArguments, output: &mut Output) -> Exit {
             (Some(key), record.ok(), verdict)
         }
     };
+    let index = match arguments.offline {
+        true => None,
+        false => {
+            let server = match &key {
+                Some(key) => Ok(&key.identity),
+                None => Err(arguments.server.text()),
+            };
+            let own_registries = own_registries();
+            let subject = Subject {
+                server,
+                tool,
+                record: record.as_deref(),
+                own_registries: &own_registries,
+            };
+            ask_index(&state, &subject)
+        }
+    };
+    let answer = match &index {
+        Some(index) => joined(&verdict, &index.consulted),
+        None => verdict.answer,
+    };
     if arguments.json {
-        print_document(output, &document(key.as_ref(), tool, record.as_deref(), &verdict));
+        let document = document(
+            key.as_ref(),
+            tool,
+            record.as_deref(),
+            &verdict,
+            index.as_ref(),
+            answer,
+        );
+        print_document(output, &document);
     } else {
-        print(key.as_ref(), tool, &verdict, output);
+        print(key.as_ref(), tool, &verdict, index.as_ref(), answer, output);
     }
-    exit(verdict.answer)
+    exit(answer)
+}
+
+/// Asks the index that is chosen, if one is.
+fn ask_index(state: &StateDirectory, subject: &Subject<'_>) -> Option<Index> {
+    let failed = |base: Option<String>, reason: String| {
+        Some(Index {
+            base,
+            consulted: Consulted::Failed { reason },
+        })
+    };
+    let chosen: Chosen = match index::chosen(state, &Variables::from_environment()) {
+        Ok(chosen) => chosen?,
+        Err(error) => return failed(None, error.to_string()),
+    };
+    let base = Some(chosen.base.to_string());
+    let client = match IndexClient::new(&chosen) {
+        Ok(client) => client,
+        Err(error) => return failed(base, error.to_string()),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(base, format!("the runtime could not be set up: {error}")),
+    };
+    let consulted = runtime.block_on(consult(&client, subject));
+    // A look-up of a name that hangs is not waited for.
+    runtime.shutdown_background();
+    Some(Index { base, consulted })
 }
 
 fn exit(answer: Answer) -> Exit {
@@ -59,14 +137,21 @@ fn exit(answer: Answer) -> Exit {
     }
 }
 
-fn print(key: Option<&ServerKey>, tool: Option<&str>, verdict: &Verdict, output: &mut Output) {
+fn print(
+    key: Option<&ServerKey>,
+    tool: Option<&str>,
+    verdict: &Verdict,
+    index: Option<&Index>,
+    answer: Answer,
+    output: &mut Output,
+) {
     let server = key.map(name_of);
     let about = match (tool, server) {
         (_, None) => String::new(),
         (None, Some(server)) => format!(": {server}"),
         (Some(tool), Some(server)) => format!(": {} on {server}", named(tool)),
     };
-    let (style, words) = match verdict.answer {
+    let (style, words) = match answer {
         Answer::Ready => (Style::Strong, "ready"),
         Answer::Unknown => (Style::Strong, "unknown"),
         Answer::NeedsPerson => (Style::Alarm, "needs a person"),
@@ -77,12 +162,45 @@ fn print(key: Option<&ServerKey>, tool: Option<&str>, verdict: &Verdict, output:
     for reason in &verdict.reasons {
         output.line(Style::Plain, &format!("  {}  {}", reason.code, reason.sentence));
     }
+    if let Some(index) = index {
+        print_index(index, output);
+    }
     let is_for_review = |code: &str| matches!(code, "held" | "instructions-held");
     if verdict.reasons.iter().any(|reason| is_for_review(reason.code)) {
         output.line(
             Style::Faint,
             "  `mcpindex review` shows it, and takes the decision",
         );
+    }
+}
+
+fn print_index(index: &Index, output: &mut Output) {
+    let base = index.base.as_deref().unwrap_or("the index");
+    match &index.consulted {
+        Consulted::Answered { answer, alone } => {
+            output.line(Style::Faint, &format!("  {base} says:"));
+            for reason in &answer.reasons {
+                let (code, sentence) = (visible_within(&reason.code, 60), visible_within(&reason.sentence, SENTENCE));
+                output.line(Style::Plain, &format!("  {code}  {sentence}"));
+            }
+            if !alone.is_empty() {
+                let names: Vec<String> = alone.iter().map(|tool| named(tool)).collect();
+                let sentence = format!("Nobody else is known to see what is pinned here of {}.", names.join(", "));
+                output.line(Style::Alarm, &format!("  alone  {sentence}"));
+            }
+        }
+        Consulted::Private => output.line(
+            Style::Faint,
+            &format!("  {base} was not asked: this server is not public, and the index is not known to be your organisation's own"),
+        ),
+        Consulted::NoName => output.line(
+            Style::Faint,
+            &format!("  {base} was not asked: this is no name that an index could know"),
+        ),
+        Consulted::Failed { reason } => {
+            let reason = visible_within(reason, SENTENCE);
+            output.line(Style::Alarm, &format!("  {base} could not be asked: {reason}"));
+        }
     }
 }
 
@@ -101,6 +219,38 @@ struct Document<'a> {
     pins: Vec<PinPart<'a>>,
     /// Likewise: what waits for a person.
     held: Vec<HeldPart<'a>>,
+    /// Null: none is chosen, or `--offline`.
+    index: Option<IndexPart<'a>>,
+}
+
+/// What came of asking an index.
+#[derive(Serialize)]
+struct IndexPart<'a> {
+    base: Option<&'a str>,
+    /// `answered`, `private`, `no-name` or `failed`.
+    asked: &'static str,
+    /// Why it could not be asked.
+    failure: Option<&'a str>,
+    /// In the index's own shape.
+    answer: Option<&'a IndexAnswer>,
+    /// Tools that are pinned here with a definition that nobody else is known to see.
+    alone: &'a [String],
+}
+
+fn index_part(index: &Index) -> IndexPart<'_> {
+    let (asked, failure, answer, alone): (_, _, _, &[String]) = match &index.consulted {
+        Consulted::Answered { answer, alone } => ("answered", None, Some(&**answer), alone),
+        Consulted::Private => ("private", None, None, &[]),
+        Consulted::NoName => ("no-name", None, None, &[]),
+        Consulted::Failed { reason } => ("failed", Some(reason.as_str()), None, &[]),
+    };
+    IndexPart {
+        base: index.base.as_deref(),
+        asked,
+        failure,
+        answer,
+        alone,
+    }
 }
 
 #[derive(Serialize)]
@@ -131,6 +281,8 @@ fn document<'a>(
     tool: Option<&'a str>,
     record: Option<&'a Record>,
     verdict: &'a Verdict,
+    index: Option<&'a Index>,
+    answer: Answer,
 ) -> Document<'a> {
     let tools = record.into_iter().flat_map(|record| &record.tools);
     let tools: Vec<_> = tools
@@ -155,8 +307,8 @@ fn document<'a>(
     });
     Document {
         schema: "mcpindex.check/1",
-        verdict: verdict.answer.name(),
-        exit_code: exit(verdict.answer).code(),
+        verdict: answer.name(),
+        exit_code: exit(answer).code(),
         server: key.map(|key| key.identity.to_string()),
         context: key.map(|key| key.context.to_string()),
         tool,
@@ -170,5 +322,6 @@ fn document<'a>(
             .collect(),
         pins: pins.collect(),
         held: held.collect(),
+        index: index.map(index_part),
     }
 }

@@ -17,11 +17,11 @@ pub(super) enum Exit {
     Undetermined,
     /// `check`: nothing is known of it.
     Unknown,
-    /// `check`: a person has to decide first.
+    /// A person has to act first: decide (`check`), or sign in.
     NeedsPerson,
-    /// There is no such server, tool or held digest among the known ones.
+    /// There is no such server, tool, held digest or key among the known ones.
     NoSuch,
-    /// It can't be said or done now (pins locked; for `check`, also unreadable).
+    /// It can't be said or done now (pins locked; for `check`, also unreadable; an index that asks to wait).
     TryLater,
     /// `gate`: as the server ended, or 127 and 126 where it could not be found or started.
     OfServer(u8),

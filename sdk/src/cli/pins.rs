@@ -110,10 +110,23 @@ impl Mistake {
         Mistake { exit, text }
     }
 
-    /// The one place where a mistake is told.
+    pub(super) fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Tells it, in a document of these commands where one is due.
     pub(super) fn tell(&self, json: bool, output: &mut Output) -> Exit {
+        self.tell_as(SCHEMA, json, output)
+    }
+
+    /// The one place where a mistake is told: in a document of this schema where one is due.
+    pub(super) fn tell_as(&self, schema: &'static str, json: bool, output: &mut Output) -> Exit {
         if json {
-            print_mistake(output, &self.text);
+            print_mistake(output, schema, &self.text);
         }
         output.error(&format!("error: {}", self.text));
         self.exit
@@ -136,19 +149,13 @@ impl From<PinsError> for Mistake {
 }
 
 /// The document for what could not be done.
-pub(super) fn print_mistake(output: &mut Output, error: &str) {
+pub(super) fn print_mistake(output: &mut Output, schema: &'static str, error: &str) {
     #[derive(Serialize)]
     struct Document<'d> {
         schema: &'static str,
         error: &'d str,
     }
-    print_document(
-        output,
-        &Document {
-            schema: SCHEMA,
-            error,
-        },
-    );
+    print_document(output, &Document { schema, error });
 }
 
 pub(super) fn print_document(output: &mut Output, document: &impl Serialize) {

@@ -23,6 +23,11 @@ pub(super) struct ServerArguments {
 }
 
 impl ServerArguments {
+    /// As it was typed.
+    pub(super) fn text(&self) -> &str {
+        &self.server
+    }
+
     /// The server meant. An error is one line for the person.
     pub(super) fn key(&self, state: &StateDirectory) -> Result<ServerKey, String> {
         named(&self.server, self.context.as_deref(), state)

@@ -14,6 +14,7 @@ use crate::gate::ids::Id;
 use crate::gate::judgement::Standing;
 use crate::gate::open::{Open, Purpose};
 use crate::gate::refusal::held_answer;
+use crate::gate::short_text::ShortText;
 use crate::gate::{Channel, Gate, Output, send_to_client};
 
 /// One call of the client.
@@ -21,8 +22,8 @@ pub(super) struct Call {
     pub(super) channel: Channel,
     pub(super) id: Id,
     /// The id as the client spells it.
-    pub(super) id_text: String,
-    pub(super) tool: String,
+    pub(super) id_text: ShortText,
+    pub(super) tool: ShortText,
     pub(super) message: Vec<u8>,
 }
 
@@ -182,7 +183,7 @@ impl Gate {
             tool,
             message,
         } = call;
-        let tool = self.options.scan_results.then_some(tool);
+        let tool = self.options.scan_results.then(|| (*tool).to_owned());
         let open = Open::new(channel, id_text, Purpose::Call { tool });
         self.send_request(id, open, message, outputs);
     }

@@ -15,6 +15,7 @@ use crate::gate::hold::HoldClass;
 use crate::gate::ids::Id;
 use crate::gate::open::{Open, Purpose, Refused};
 use crate::gate::refusal::{INTERNAL, error_answer, held_answer};
+use crate::gate::short_text::ShortText;
 use crate::gate::{Channel, Gate, Output, WHITE_SPACE, send_to_client};
 use crate::wire::message::{
     Envelope, MembersError, clear_members, elements, envelope, hides_a_message, id_before_damage, members,
@@ -40,18 +41,18 @@ enum Route {
     /// A request that goes on.
     Request {
         id: Id,
-        id_text: String,
+        id_text: ShortText,
         purpose: Purpose,
     },
     /// A request for the page behind a cursor.
     Page {
         id: Id,
-        id_text: String,
+        id_text: ShortText,
         cursor: String,
     },
     Call {
         id: Id,
-        id_text: String,
+        id_text: ShortText,
         tool: CalledTool,
     },
     /// A call that asks for no answer.
@@ -62,7 +63,7 @@ enum Route {
 
 /// The tool that a call names.
 enum CalledTool {
-    Named(String),
+    Named(ShortText),
     /// The name's JSON text, which is no string.
     Unnameable(String),
 }
@@ -206,14 +207,14 @@ impl Gate {
                     moment: self.listings.moment,
                 },
                 Ok(Some(cursor)) => {
-                    let id_text = id_text.to_owned();
+                    let id_text = ShortText::from(id_text);
                     return Route::Page { id, id_text, cursor };
                 }
                 Err((code, message)) => return refused(id_text, code, message),
             },
             "tools/call" => match called_tool(envelope.params) {
                 Ok(tool) => {
-                    let id_text = id_text.to_owned();
+                    let id_text = ShortText::from(id_text);
                     return Route::Call { id, id_text, tool };
                 }
                 Err((code, message)) => return refused(id_text, code, message),
@@ -227,7 +228,7 @@ impl Gate {
         };
         Route::Request {
             id,
-            id_text: id_text.to_owned(),
+            id_text: ShortText::from(id_text),
             purpose,
         }
     }
@@ -367,7 +368,7 @@ fn called_tool(params: Option<&str>) -> Result<CalledTool, (i64, String)> {
     })?;
     let name = name.ok_or_else(unnamed)?;
     Ok(match string(name) {
-        Some(name) => CalledTool::Named(name.into_owned()),
+        Some(name) => CalledTool::Named(ShortText::from(&*name)),
         None => CalledTool::Unnameable(name.chars().take(200).collect()),
     })
 }

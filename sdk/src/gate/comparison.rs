@@ -3,13 +3,14 @@
 //! Invariant: a tool proceeds only by a verdict of `contract::posture`, and never when it has no digest, when its list has
 //! two of its name that differ, or when a person refused exactly this definition.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use mcpindex_contract::action;
 use mcpindex_contract::change::{Change, ChangeKind};
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::digest::Digest;
-use mcpindex_contract::markers::{self, Marker};
+use mcpindex_contract::markers::{self, Marker, Scan};
 use mcpindex_contract::posture::{self, Decision, Posture, Reason, Verdict};
 
 use crate::gate::GateOptions;
@@ -63,11 +64,12 @@ pub(super) enum Outcome {
     Held(Arc<Hold>),
 }
 
-/// Compares one tool with what it is to be compared with.
+/// Compares one tool with what it is to be compared with. `scan` is that of the definition, where it was made already.
 pub(super) fn compare(
     name: &str,
     before: Option<&Definition>,
     definition: &Definition,
+    scan: Option<&Scan>,
     against: &Against,
     options: &GateOptions,
 ) -> Outcome {
@@ -79,10 +81,14 @@ pub(super) fn compare(
     let (mut verdict, changes, introduced): (Verdict, Vec<Change>, Vec<Marker>) = match against {
         // A new tool is no matter of a person's refusal, nor of two tools of one name.
         Against::FirstSight | Against::Refused | Against::Duplicate if before.is_none() => {
-            let verdict = posture::first_sight(definition);
+            let scan = match scan {
+                Some(scan) => Cow::Borrowed(scan),
+                None => Cow::Owned(markers::scan_definition(definition)),
+            };
+            let verdict = posture::first_sight_scanned(definition, &scan);
             let found = match verdict.decision {
                 Decision::Proceed => Vec::new(),
-                _ => markers::scan_definition(definition).markers,
+                _ => scan.into_owned().markers,
             };
             (verdict, Vec::new(), found)
         }

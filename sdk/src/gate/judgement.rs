@@ -7,8 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use foldhash::quality::RandomState;
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::digest::Digest;
+use mcpindex_contract::markers::Scan;
 use mcpindex_contract::posture::Posture;
 use mcpindex_contract::surface::{Member, MemberKind};
 
@@ -27,12 +29,15 @@ use crate::wire::message::{members, string};
 #[derive(Debug)]
 pub(super) struct Judgement {
     /// By name; `Err` when there were no pins to judge by: nothing proceeds, for this reason.
-    standings: Result<HashMap<String, Standing>, PinsError>,
+    standings: Result<Standings, PinsError>,
     /// Of every element, in order, pages one after the other.
     pub(super) fates: Vec<Fate>,
     /// What the client sees of it.
     pub(super) view: View,
 }
+
+/// By name; asked for at each call, by a hash whose seed no server knows.
+type Standings = HashMap<String, Standing, RandomState>;
 
 /// Whether a tool can be called.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,6 +105,8 @@ pub(super) struct Judge {
 struct Declared {
     name: String,
     definition: Definition,
+    /// Its markers, when it is likely to be trusted at first sight.
+    scan: Option<Scan>,
 }
 
 /// What is to be written about one tool.
@@ -113,7 +120,7 @@ enum Step {
 #[derive(Default)]
 struct Pass<'d> {
     is_first_sight: bool,
-    standings: HashMap<String, Standing>,
+    standings: Standings,
     steps: Vec<(&'d Declared, Step)>,
     without_meta: BTreeSet<String>,
     events: Vec<(&'static str, String, Event)>,
@@ -163,7 +170,8 @@ impl Judge {
         events: &mut Vec<Event>,
     ) -> Judgement {
         let items: Vec<&str> = pages.items().collect();
-        let elements = parallel::map(&items, |item| declared(item));
+        let is_first_sight = self.pins.record().is_ok_and(|record| record.is_empty());
+        let elements = parallel::map(&items, |item| declared(item, is_first_sight));
         for (item, element) in pages.items().zip(&elements) {
             if element.is_none() && told.first("no-tool", "", &Digest::of_raw(item).to_string()) {
                 events.push(Event::Dropped {
@@ -240,7 +248,7 @@ impl Judge {
         let Ok(record) = self.pins.record() else {
             return;
         };
-        for Declared { name, definition } in unknown {
+        for Declared { name, definition, .. } in unknown {
             let digest = definition.digest().to_string();
             let baseline = record.tools.get(name).and_then(|tool| tool.baseline.as_ref());
             let sight = match baseline {
@@ -255,7 +263,7 @@ impl Judge {
             if told.first("seen", name, &format!("{pinned} {digest}")) {
                 watch.seen(Sighting {
                     tool: name.clone(),
-                    definition: definition.text().to_owned(),
+                    definition: definition.shared_text(),
                     sight,
                 });
             }
@@ -335,15 +343,17 @@ fn against(
     let is_one_tool = same_name.iter().all(|other| {
         other.definition.digest() == digest && other.definition.meta().map(|meta| meta.digest) == meta
     });
-    let known = record.tools.get(name);
-    let written = digest.to_string();
     if !is_one_tool {
         return Some(Against::Duplicate);
     }
-    if known.is_some_and(|tool| tool.refused.contains_key(&written)) {
+    let known = record.tools.get(name).map(|tool| (tool, digest.to_string()));
+    if let Some((tool, written)) = &known
+        && tool.refused.contains_key(written)
+    {
         return Some(Against::Refused);
     }
-    let Some(baseline) = known.and_then(|tool| tool.baseline.as_ref()) else {
+    let baseline = known.and_then(|(tool, written)| Some((tool.baseline.as_ref()?, written)));
+    let Some((baseline, written)) = baseline else {
         return Some(match is_first_sight || options.new_tools == NewTools::Tofu {
             true => Against::FirstSight,
             false => Against::NewTool,
@@ -363,7 +373,7 @@ fn compare_all(
     compared: &mut HashMap<String, Compared>,
     options: &GateOptions,
 ) {
-    let mut due: Vec<(&str, &Definition, Against)> = Vec::new();
+    let mut due: Vec<(&str, &Declared, Against)> = Vec::new();
     for (name, same_name) in names {
         let against = against(name, same_name, record, is_first_sight, options);
         let (Some(against), Some(declared)) = (against, same_name.first()) else {
@@ -373,14 +383,18 @@ fn compare_all(
             .get(*name)
             .is_some_and(|last| last.is_of(&against, &declared.definition));
         if !is_made {
-            due.push((name, &declared.definition, against));
+            due.push((name, declared, against));
         }
     }
-    let made = parallel::map(&due, |(name, definition, against)| Compared {
-        against: against.clone(),
-        digest: definition.digest(),
-        meta: definition.meta().map(|meta| meta.digest),
-        outcome: compare(name, record.baseline(name).as_ref(), definition, against, options),
+    let made = parallel::map(&due, |(name, declared, against)| {
+        let Declared { definition, scan, .. } = declared;
+        let before = record.baseline(name);
+        Compared {
+            against: against.clone(),
+            digest: definition.digest(),
+            meta: definition.meta().map(|meta| meta.digest),
+            outcome: compare(name, before.as_ref(), definition, scan.as_ref(), against, options),
+        }
     });
     for ((name, ..), comparison) in due.into_iter().zip(made) {
         compared.insert(name.to_owned(), comparison);
@@ -416,6 +430,7 @@ fn rule<'d>(
             name,
             record.baseline(name).as_ref(),
             definition,
+            declared.scan.as_ref(),
             &against,
             options,
         ),
@@ -482,8 +497,15 @@ fn rule<'d>(
 }
 
 /// An element of a list as a tool; `None` for one that is no object or has no name.
-fn declared(item: &str) -> Option<Declared> {
-    let Member { name, definition, .. } = Member::read(MemberKind::Tool, item);
+fn declared(item: &str, is_first_sight: bool) -> Option<Declared> {
+    let (member, scan) = match is_first_sight {
+        true => {
+            let (member, scan) = Member::read_and_scan(MemberKind::Tool, item);
+            (member, Some(scan))
+        }
+        false => (Member::read(MemberKind::Tool, item), None),
+    };
+    let Member { name, definition, .. } = member;
     let name = match name.is_empty() {
         false => name,
         // Too deep to be read whole, or truly without a name.
@@ -492,7 +514,11 @@ fn declared(item: &str) -> Option<Declared> {
             string(name?)?.into_owned()
         }
     };
-    Some(Declared { name, definition })
+    Some(Declared {
+        name,
+        definition,
+        scan,
+    })
 }
 
 /// The tools by name, in the order of their names.
@@ -506,14 +532,14 @@ fn by_name(elements: &[Option<Declared>]) -> BTreeMap<&str, Vec<&Declared>> {
 
 fn fate(
     element: Option<&Declared>,
-    standings: &HashMap<String, Standing>,
+    standings: &Standings,
     without_meta: &BTreeSet<String>,
     posture: Posture,
 ) -> Fate {
     if posture == Posture::Monitor {
         return Fate::Shown;
     }
-    let Some(Declared { name, definition }) = element else {
+    let Some(Declared { name, definition, .. }) = element else {
         return Fate::Cut;
     };
     match standings.get(name) {
@@ -532,7 +558,7 @@ fn view(elements: &[Option<Declared>], fates: &[Fate], pages: &Pages) -> View {
             continue;
         }
         view.push(match element {
-            Some(Declared { name, definition }) => {
+            Some(Declared { name, definition, .. }) => {
                 let meta = definition.meta().filter(|_| *fate == Fate::Shown);
                 (name.clone(), definition.digest(), meta.map(|meta| meta.digest))
             }

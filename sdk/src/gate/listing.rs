@@ -169,7 +169,10 @@ impl Page {
         let fate = |index: usize| fates.get(index).copied().unwrap_or(Fate::Shown);
         let text = |span: Range<usize>| self.text.get(span).unwrap_or_default();
         if (0..self.items.len()).all(|index| fate(index) == Fate::Shown) {
-            return text(part).to_owned();
+            // One byte more, for the line end that it goes out with.
+            let mut shown = String::with_capacity(part.len() + 1);
+            shown.push_str(text(part));
+            return shown;
         }
         let kept = |index: usize| match fate(index) {
             Fate::Shown => Some(text(self.items[index].clone()).to_owned()),

@@ -17,6 +17,7 @@ use crate::gate::event::Event;
 use crate::gate::judgement::{Judgement, View};
 use crate::gate::listing::Pages;
 use crate::gate::refusal::{LIST_NOT_RELAYED, error_answer};
+use crate::gate::short_text::ShortText;
 use crate::gate::{Channel, Gate, Output, send_to_client};
 use crate::wire::message::notification;
 
@@ -74,7 +75,7 @@ struct Reading {
 enum Origin {
     Own,
     /// The client, on this exchange, under this id.
-    Client(Channel, String),
+    Client(Channel, ShortText),
 }
 
 impl Listings {
@@ -124,7 +125,7 @@ impl Gate {
     /// The server answered the client's request for the list from its start.
     pub(super) fn list_answered(
         &mut self,
-        origin: (Channel, String, u64),
+        origin: (Channel, ShortText, u64),
         message: String,
         result: Range<usize>,
         now: Instant,

@@ -12,6 +12,7 @@ use mcpindex_contract::surface::MemberKind;
 
 use crate::gate::Channel;
 use crate::gate::ids::Id;
+use crate::gate::short_text::ShortText;
 
 /// The cancelled requests that an answer may still come to.
 const MAX_CANCELLED: usize = 1_024;
@@ -22,14 +23,14 @@ pub(super) struct Open {
     /// The exchange it came on.
     pub(super) channel: Channel,
     /// The id as the client spells it.
-    pub(super) id: String,
+    pub(super) id: ShortText,
     /// What its answer is taken for.
     pub(super) purpose: Purpose,
     is_cancelled: bool,
 }
 
 impl Open {
-    pub(super) fn new(channel: Channel, id: String, purpose: Purpose) -> Open {
+    pub(super) fn new(channel: Channel, id: ShortText, purpose: Purpose) -> Open {
         Open {
             channel,
             id,
@@ -121,22 +122,28 @@ impl OpenRequests {
 
     /// Ends the request that this answers. A call that never went out has no answer.
     pub(super) fn answered(&mut self, id: &Id) -> Option<Open> {
-        match self.open.get(id)?.purpose {
-            Purpose::WaitingCall => None,
-            _ => self.end(id),
+        let open = self.open.remove(id)?;
+        if open.purpose == Purpose::WaitingCall {
+            self.open.insert(id.clone(), open);
+            return None;
         }
+        Some(self.ended(id, open))
     }
 
     /// Ends a request that the gate answers itself.
     pub(super) fn end(&mut self, id: &Id) -> Option<Open> {
-        let ended = self.open.remove(id)?;
+        let open = self.open.remove(id)?;
+        Some(self.ended(id, open))
+    }
+
+    fn ended(&mut self, id: &Id, ended: Open) -> Open {
         if ended.is_cancelled {
             self.cancelled.retain(|cancelled| cancelled != id);
         }
         if let Purpose::Tools { .. } = ended.purpose {
             self.lists.remove(id);
         }
-        Some(ended)
+        ended
     }
 
     /// The client wants no answer any more: what its request was about, unless nothing of this id is open.
@@ -169,7 +176,7 @@ impl OpenRequests {
             }
         }
         let mut ended: Vec<Open> = closed.iter().filter_map(|id| self.end(id)).collect();
-        ended.sort_by(|one, other| one.id.cmp(&other.id));
+        ended.sort_by(|one, other| (*one.id).cmp(&other.id));
         ended
     }
 }

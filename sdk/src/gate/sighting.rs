@@ -3,6 +3,8 @@
 //! Invariant: a sighting is told once for each pin and new definition, also over many processes, since the record of pins
 //! says what was seen before; a call tells none.
 
+use std::sync::Arc;
+
 use mcpindex_contract::change::ChangeKind;
 
 /// One tool that a listing shows as it was not seen before.
@@ -11,7 +13,7 @@ pub struct Sighting {
     /// Its name.
     pub tool: String,
     /// The definition as the server sent it.
-    pub definition: String,
+    pub definition: Arc<str>,
     /// What is new about it.
     pub sight: Sight,
 }
@@ -26,7 +28,7 @@ pub enum Sight {
     /// It differs from its pin.
     Drifted {
         /// The pinned definition, as sent.
-        before: String,
+        before: Arc<str>,
         /// What changed; more than one change may be of a kind.
         kinds: Vec<ChangeKind>,
     },

@@ -3,20 +3,24 @@
 //! Invariant: no redirect is followed and no cookie kept, the key goes to the index that was chosen and to no other, and an
 //! answer is bounded in time and bytes.
 
+use std::fmt;
 use std::time::Duration;
 
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::index::{Base, Chosen, IndexError};
+use crate::visible::visible_within;
 use crate::wire::http::HttpError;
 
 /// The most that is read of an answer, whatever the caller admits.
 pub const MAX_ANSWER_BYTES: usize = 1 << 20;
 
+/// Characters of a problem's words that are shown.
+const MAX_WORDS: usize = 300;
 /// Where an install's token goes when `Authorization` holds a key.
 const INSTALL_TOKEN: HeaderName = HeaderName::from_static("mcpindex-install-token");
 
@@ -34,8 +38,29 @@ pub struct IndexClient {
     header: Option<(HeaderName, HeaderValue)>,
 }
 
-/// What an index said, whatever its status.
-#[derive(Debug, Clone)]
+/// An index's own words for what went wrong (RFC 9457). They are a server's words: to be shown with care.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Problem {
+    /// `https://…` or `urn:…`, whose end names the sort.
+    #[serde(default)]
+    pub r#type: String,
+    /// In short.
+    pub title: String,
+    /// This case.
+    pub detail: Option<String>,
+}
+
+impl Problem {
+    /// The detail, or the title where there is none, on one line that can be gone on with.
+    pub fn words(&self) -> String {
+        let words = self.detail.as_ref().filter(|detail| !detail.is_empty());
+        let words = words.unwrap_or(&self.title).trim_end_matches('.');
+        visible_within(words, MAX_WORDS)
+    }
+}
+
+/// What an index said, whatever its status. It may hold a key, so its `Debug` leaves the body out.
+#[derive(Clone)]
 pub struct Answer {
     /// A redirect among them, which was not followed.
     pub status: StatusCode,
@@ -49,6 +74,26 @@ impl Answer {
     /// The body as JSON of this shape; `None` where it is something else.
     pub fn json<T: DeserializeOwned>(&self) -> Option<T> {
         serde_json::from_slice(&self.body).ok()
+    }
+
+    /// What the index says went wrong; `None` where the body is nothing of the kind.
+    pub fn problem(&self) -> Option<Problem> {
+        self.json()
+    }
+
+    /// `Retry-After` in seconds; `None` where there is none, or a date.
+    pub fn retry_after(&self) -> Option<u64> {
+        self.headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()
+    }
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = formatter.debug_struct("Answer");
+        shown
+            .field("status", &self.status)
+            .field("bytes", &self.body.len());
+        shown.finish_non_exhaustive()
     }
 }
 

@@ -25,6 +25,8 @@ use crate::pins::lock::{Lock, LockError, lock};
 use crate::state::{NotRead, StateDirectory, make_directory, read_own_file, said, write_atomically};
 
 const FILE: &str = "credentials.json";
+/// Beside a key that a person brought along, which may be used elsewhere too.
+const GIVEN: &str = "given";
 /// Held by whoever changes the file.
 const LOCK: &str = "credentials.lock";
 const LOCK_WAIT: Duration = Duration::from_secs(5);
@@ -53,16 +55,19 @@ pub struct Granted {
     pub login: Option<String>,
     /// When it ends, RFC 3339; `None`: never, or not known.
     pub expires_at: Option<String>,
+    /// Whether it was made for this machine, so that nobody else uses it.
+    pub is_own: bool,
 }
 
 impl Granted {
-    /// A key of which nothing else is known.
+    /// A key that was given, and of which nothing else is known.
     pub fn of_key(key: SecretString) -> Granted {
         Granted {
             key,
             key_id: None,
             login: None,
             expires_at: None,
+            is_own: false,
         }
     }
 }
@@ -224,6 +229,7 @@ impl Credentials {
             key_id: text("key_id"),
             login: text("login"),
             expires_at: text("expires_at"),
+            is_own: !entry.contains_key(GIVEN),
         })
     }
 
@@ -281,6 +287,7 @@ impl Credentials {
         put(entry, "key_id", granted.key_id.as_deref());
         put(entry, "login", granted.login.as_deref());
         put(entry, "expires_at", granted.expires_at.as_deref());
+        put(entry, GIVEN, (!granted.is_own).then_some("with-token"));
         if as_default || self.default_base().is_none() {
             put(&mut self.members, "default", Some(base.as_str()));
         }
@@ -313,15 +320,20 @@ impl Credentials {
         put(&mut self.members, "published_api_key", aside);
     }
 
-    /// Reads the file, lets `change` change it, and writes it, with no other process in between.
+    /// Reads the file, lets `change` change it, and writes it where that changed something, with no other process in between.
     pub fn update<T>(
         state: &StateDirectory,
         change: impl FnOnce(&mut Credentials) -> T,
     ) -> Result<T, CredentialsError> {
         let _lock = lock_file(state)?;
         let mut credentials = Credentials::load(state)?;
+        let before = credentials.written()?;
         let result = change(&mut credentials);
-        credentials.save()?;
+        let after = credentials.written()?;
+        if after != before {
+            write_atomically(&credentials.path, after.as_bytes())
+                .map_err(|error| credentials.not_saved(&error))?;
+        }
         Ok(result)
     }
 
@@ -333,7 +345,8 @@ impl Credentials {
         tried.map(drop).map_err(|error| credentials.not_saved(&error))
     }
 
-    fn save(&self) -> Result<(), CredentialsError> {
+    /// As it stands in the file.
+    fn written(&self) -> Result<String, CredentialsError> {
         #[derive(Serialize)]
         #[serde(untagged)]
         enum Value<'c> {
@@ -348,13 +361,9 @@ impl Credentials {
         if !self.indexes.is_empty() {
             members.insert("indexes", Value::Indexes(&self.indexes));
         }
-        let written = serde_json::to_vec_pretty(&members).map_err(std::io::Error::from);
-        written
-            .and_then(|mut bytes| {
-                bytes.push(b'\n');
-                write_atomically(&self.path, &bytes)
-            })
-            .map_err(|error| self.not_saved(&error))
+        serde_json::to_string_pretty(&members)
+            .map(|text| format!("{text}\n"))
+            .map_err(|error| self.not_saved(&error.into()))
     }
 
     fn not_saved(&self, error: &std::io::Error) -> CredentialsError {
@@ -445,6 +454,7 @@ mod tests {
                 key_id: Some(format!("key_of_{key}")),
                 login: Some("ann".to_owned()),
                 expires_at: Some("2027-05-29T00:00:00Z".to_owned()),
+                is_own: true,
                 ..Granted::of_key(key.into())
             };
             Credentials::update(&self.state, |stored| stored.remember(&at(base), granted, false)).unwrap();

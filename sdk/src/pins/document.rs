@@ -3,6 +3,8 @@
 //! Invariant: what is read is whole (every prefix of a file is an error, but for the one that lacks only the last line end),
 //! of a version that we know, and has no member that we don't.
 
+use std::io::{self, Write};
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -62,21 +64,16 @@ impl Document {
         ServerKey::from_json(&self.identity, &self.context)
     }
 
-    /// The bytes of a record's file.
-    pub(super) fn write(key: &ServerKey, record: &Record) -> Result<Vec<u8>, serde_json::Error> {
-        // A record is mostly definitions, whose quotes are escaped.
-        let texts = record.tools.values().filter_map(|tool| tool.baseline.as_ref());
-        let size: usize = texts.map(|pin| 2 * pin.definition.len()).sum();
-        let mut bytes = Vec::with_capacity(size);
+    /// Writes the bytes of a record's file.
+    pub(super) fn write(key: &ServerKey, record: &Record, mut file: impl Write) -> io::Result<()> {
         let written = Written {
             version: VERSION,
             identity: key.identity_json(),
             context: key.context.to_string(),
             record,
         };
-        serde_json::to_writer_pretty(&mut bytes, &written)?;
-        bytes.push(b'\n');
-        Ok(bytes)
+        serde_json::to_writer_pretty(&mut file, &written)?;
+        file.write_all(b"\n")
     }
 }
 
@@ -100,7 +97,8 @@ mod tests {
             &["title-changed"],
             8,
         );
-        let whole = Document::write(&key, &record).unwrap();
+        let mut whole = Vec::new();
+        Document::write(&key, &record, &mut whole).unwrap();
         for (index, bit) in (0..whole.len()).flat_map(|index| (0..8).map(move |bit| (index, bit))) {
             let mut bytes = whole.clone();
             bytes[index] ^= 1 << bit;

@@ -6,7 +6,7 @@
 //! Invariant: see [`super`].
 
 use std::fs::{self, File, Metadata};
-use std::io;
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,11 +19,14 @@ use super::key::ServerKey;
 use super::lock::{Lock, LockError, lock};
 use super::record::Record;
 use crate::state::{
-    NotRead, StateDirectory, make_directory, read_own_file, said, sync_directory, write_atomically,
+    NotRead, StateDirectory, make_directory, read_own_file, said, sync_directory, write_atomically_with,
 };
 
 /// The largest record that is read or written.
 pub(super) const MAX_BYTES: u64 = 256 * 1024 * 1024;
+
+/// How much of a record is written at once.
+const PIECE_BYTES: usize = 64 << 10;
 
 /// How long another process may take for an update.
 const LOCK_LIMIT: Duration = Duration::from_secs(5);
@@ -154,15 +157,17 @@ impl RecordFile {
         if changed == *record {
             return Ok(record);
         }
-        let bytes =
-            Document::write(&self.key, &changed).map_err(|error| self.not_saved(&error.to_string()))?;
-        if bytes.len() as u64 > MAX_BYTES {
-            return Err(self.not_saved(&format!(
-                "a record of more than {MAX_BYTES} bytes would not be read again"
-            )));
-        }
         self.index.prepare().map_err(|error| self.index_error(error))?;
-        write_atomically(&self.path, &bytes).map_err(|error| self.not_saved(&not_written(&error)))?;
+        let written = write_atomically_with(&self.path, |file| {
+            let bounded = Bounded {
+                file,
+                left: MAX_BYTES,
+            };
+            let mut pieces = BufWriter::with_capacity(PIECE_BYTES, bounded);
+            Document::write(&self.key, &changed, &mut pieces)?;
+            pieces.flush()
+        });
+        written.map_err(|error| self.not_saved(&not_written(&error)))?;
         let record = Arc::new(changed);
         self.seen = match File::open(&self.path).and_then(|file| Ok((Mark::of(&file.metadata()?), file))) {
             Ok((mark, file)) => Some(Seen {
@@ -353,6 +358,29 @@ impl RecordFile {
     }
 }
 
+/// A record on its way into its file, unless it is too large to be read again.
+struct Bounded<W> {
+    file: W,
+    left: u64,
+}
+
+impl<W: Write> Write for Bounded<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(left) = self.left.checked_sub(bytes.len() as u64) else {
+            return Err(io::Error::other(format!(
+                "a record of more than {MAX_BYTES} bytes would not be read again"
+            )));
+        };
+        self.file.write_all(bytes)?;
+        self.left = left;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
 /// What the system said about a write, and what to do about it.
 pub(super) fn not_written(error: &io::Error) -> String {
     let said = said(error);
@@ -490,7 +518,8 @@ mod tests {
     fn a_record_that_lost_its_pins_is_missed() {
         let bench = Bench::new();
         bench.pin("a", A);
-        let empty = Document::write(&bench.key, &Record::default()).unwrap();
+        let mut empty = Vec::new();
+        Document::write(&bench.key, &Record::default(), &mut empty).unwrap();
         fs::write(bench.path(), empty).unwrap();
         assert_eq!(
             bench.look(),

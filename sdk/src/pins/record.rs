@@ -4,11 +4,12 @@
 //! becomes one; nothing a server sends makes a record grow without bound.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::digest::Digest;
 use mcpindex_contract::surface::{Instructions, MemberKind};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// How a definition came to be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,8 +49,9 @@ pub struct Pin {
     /// The written meta digest, where there is `_meta`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta_digest: Option<String>,
-    /// The definition as the server sent it.
-    pub definition: String,
+    /// The definition as the server sent it; shared, since records are copied to be changed.
+    #[serde(serialize_with = "write_shared", deserialize_with = "read_shared")]
+    pub definition: Arc<str>,
     /// Unix seconds.
     pub at: i64,
     /// How.
@@ -240,7 +242,7 @@ impl Record {
         pin.baseline = Some(Pin {
             digest,
             meta_digest: definition.meta().map(|meta| meta.digest.to_string()),
-            definition: definition.text().to_owned(),
+            definition: definition.shared_text(),
             at,
             via,
         });
@@ -500,6 +502,14 @@ fn keep(held: &mut BTreeMap<String, Held>, digest: String, text: &str, codes: &[
             codes,
         },
     );
+}
+
+fn write_shared<S: Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(text)
+}
+
+fn read_shared<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Arc<str>, D::Error> {
+    String::deserialize(deserializer).map(Arc::from)
 }
 
 /// A member that is there was seen, and `null` says that it was seen as absent.

@@ -4,7 +4,8 @@
 //! reader), so that a line that is passed on is the same to the byte. Everything here is polled and nothing is lost
 //! between two polls.
 //!
-//! Invariant: no long message is copied more than once on its way, and no more memory is kept than for what has not been sent.
+//! Invariant: no long message is copied more than once on its way, and no more memory is kept than for what has not been
+//! sent, and for one piece of short messages.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -125,6 +126,8 @@ pub(super) struct Outgoing<W> {
     stream: Option<W>,
     /// One message or several, each with its line end.
     pieces: VecDeque<Vec<u8>>,
+    /// A piece that went out and has room for other short messages.
+    spare: Vec<u8>,
     /// How much of the first piece is written.
     written: usize,
     /// How much waits in all.
@@ -138,6 +141,7 @@ impl<W: AsyncWrite + Unpin> Outgoing<W> {
         Outgoing {
             stream: Some(stream),
             pieces: VecDeque::new(),
+            spare: Vec::new(),
             written: 0,
             bytes: 0,
             flushed: true,
@@ -152,13 +156,17 @@ impl<W: AsyncWrite + Unpin> Outgoing<W> {
         }
         message.push(b'\n');
         self.bytes += message.len();
-        if message.len() <= SHORT_BYTES
-            && let Some(last) = self.pieces.back_mut()
-            && last.len() + message.len() <= PIECE_BYTES
-        {
-            last.extend_from_slice(&message);
-        } else {
-            self.pieces.push_back(message);
+        if message.len() > SHORT_BYTES {
+            return self.pieces.push_back(message);
+        }
+        match self.pieces.back_mut() {
+            Some(last) if last.len() + message.len() <= PIECE_BYTES => last.extend_from_slice(&message),
+            _ if self.spare.capacity() >= message.len() => {
+                let mut piece = std::mem::take(&mut self.spare);
+                piece.extend_from_slice(&message);
+                self.pieces.push_back(piece);
+            }
+            _ => self.pieces.push_back(message),
         }
     }
 
@@ -186,6 +194,7 @@ impl<W: AsyncWrite + Unpin> Outgoing<W> {
     pub(super) fn abandon(&mut self) {
         self.stream = None;
         self.pieces.clear();
+        self.spare = Vec::new();
         self.bytes = 0;
         self.flushed = true;
     }
@@ -243,7 +252,12 @@ impl<W: AsyncWrite + Unpin> Outgoing<W> {
             && self.written >= first.len()
         {
             self.written -= first.len();
-            self.pieces.pop_front();
+            if let Some(mut piece) = self.pieces.pop_front()
+                && (self.spare.capacity()..=PIECE_BYTES).contains(&piece.capacity())
+            {
+                piece.clear();
+                self.spare = piece;
+            }
         }
         if self.pieces.is_empty() {
             // A burst of answers is no reason to keep room for the next.

@@ -158,7 +158,7 @@ mod tests {
             server: Arc::clone(server),
             sighting: Sighting {
                 tool: tool.to_owned(),
-                definition: "x".repeat(length),
+                definition: "x".repeat(length).into(),
                 sight: Sight::Pinned,
             },
             at: 0,

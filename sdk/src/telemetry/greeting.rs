@@ -28,11 +28,11 @@ pub(super) struct Greeting {
 
 /// An index did not answer, or not now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failure {
+pub(crate) struct Failure {
     /// One line of ours.
-    pub(super) reason: String,
+    pub(crate) reason: String,
     /// When it may be asked again, by its own word.
-    pub(super) retry_after: Option<Duration>,
+    pub(crate) retry_after: Option<Duration>,
 }
 
 impl From<IndexError> for Failure {
@@ -111,7 +111,7 @@ fn version(description: &Answer) -> Result<Option<Version>, Failure> {
 }
 
 /// The organisation's key; `None` where there is none, or none for us.
-fn own_key(answer: &Answer) -> Result<Option<FingerprintKey>, Failure> {
+pub(crate) fn own_key(answer: &Answer) -> Result<Option<FingerprintKey>, Failure> {
     let none = [
         StatusCode::NOT_FOUND,
         StatusCode::METHOD_NOT_ALLOWED,

@@ -188,7 +188,7 @@ mod tests {
     fn written(sight: Sight, definition: String, version: Version) -> String {
         let sighting = Sighting {
             tool: "search_docs".to_owned(),
-            definition,
+            definition: definition.into(),
             sight,
         };
         let server = Identity::from_reference("npm:docs").unwrap().identity;
@@ -204,7 +204,7 @@ mod tests {
 
     fn drifted(before: String, kinds: &[ChangeKind]) -> Sight {
         Sight::Drifted {
-            before,
+            before: before.into(),
             kinds: kinds.to_vec(),
         }
     }
@@ -249,7 +249,7 @@ mod tests {
     fn a_question_names_nobody() {
         let sighting = Sighting {
             tool: "search_docs".to_owned(),
-            definition: tool(false),
+            definition: tool(false).into(),
             sight: Sight::Pinned,
         };
         let server = Identity::from_reference("npm:docs").unwrap().identity;

@@ -138,7 +138,7 @@ fn sightings(record: &Record) -> Vec<Sighting> {
         };
         let sighting = |definition: &str, sight| Sighting {
             tool: name.clone(),
-            definition: definition.to_owned(),
+            definition: definition.into(),
             sight,
         };
         sightings.push(sighting(&baseline.definition, Sight::Pinned));

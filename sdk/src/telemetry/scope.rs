@@ -47,7 +47,7 @@ pub fn own_registries() -> Vec<Registry> {
 
 /// Whether everybody may know that this server is used. Looks its name up, where it has one. Packages of `own_registries`
 /// come from elsewhere than their names say.
-pub(super) async fn is_public(identity: &Identity, own_registries: &[Registry]) -> bool {
+pub(crate) async fn is_public(identity: &Identity, own_registries: &[Registry]) -> bool {
     match identity {
         Identity::Command { .. } => false,
         Identity::Package { registry, .. } => {

@@ -33,15 +33,13 @@ impl<'a> Scanner<'a> {
     }
 
     fn new(text: &'a str, start: u8, end: u8) -> Result<Scanner<'a>> {
-        let mut scanner = Scanner {
+        Ok(Scanner {
             text,
-            at: 0,
+            at: after(text.as_bytes(), 0, start)?,
             end,
             is_first: true,
             open: Vec::new(),
-        };
-        scanner.expect(start)?;
-        Ok(scanner)
+        })
     }
 
     /// The JSON text of the next member's name; `None` once the object, and the text with it, is at its end.
@@ -49,15 +47,14 @@ impl<'a> Scanner<'a> {
         if !self.has_more()? {
             return Ok(None);
         }
-        self.skip_white_space();
-        let start = self.at;
-        self.skip_string()?;
+        let start = after_space(self.bytes(), self.at);
+        self.at = after_string(self.bytes(), start)?;
         Ok(Some(&self.text[start..self.at]))
     }
 
     /// The JSON text of the value under the name that was just read.
     pub(super) fn value(&mut self) -> Result<&'a str> {
-        self.expect(b':')?;
+        self.at = after(self.bytes(), self.at, b':')?;
         self.any()
     }
 
@@ -70,169 +67,174 @@ impl<'a> Scanner<'a> {
     }
 
     fn has_more(&mut self) -> Result<bool> {
-        if self.next() == Some(self.end) {
-            self.at += 1;
-            return match self.next() {
-                None => Ok(false),
-                Some(_) => Err(Malformed),
+        let at = after_space(self.bytes(), self.at);
+        if self.bytes().get(at) == Some(&self.end) {
+            self.at = after_space(self.bytes(), at + 1);
+            return match self.at == self.text.len() {
+                true => Ok(false),
+                false => Err(Malformed),
             };
         }
         if !std::mem::take(&mut self.is_first) {
-            self.expect(b',')?;
+            self.at = after(self.bytes(), at, b',')?;
         }
         Ok(true)
     }
 
     fn any(&mut self) -> Result<&'a str> {
-        self.skip_white_space();
-        let start = self.at;
-        self.skip_value()?;
+        let start = after_space(self.bytes(), self.at);
+        self.at = after_value(self.text.as_bytes(), start, &mut self.open)?;
         Ok(&self.text[start..self.at])
     }
 
-    fn skip_value(&mut self) -> Result<()> {
-        self.open.clear();
+    fn bytes(&self) -> &'a [u8] {
+        self.text.as_bytes()
+    }
+}
+
+// Each of these says where what stands at `at` ends.
+
+/// Any value. `open` is room to work in.
+fn after_value(bytes: &[u8], mut at: usize, open: &mut Vec<u8>) -> Result<usize> {
+    open.clear();
+    loop {
+        at = after_space(bytes, at);
+        match bytes.get(at).ok_or(Malformed)? {
+            b'"' => at = after_string(bytes, at)?,
+            b'-' | b'0'..=b'9' => at = after_number(bytes, at)?,
+            b't' => at = after_word(bytes, at, b"true")?,
+            b'f' => at = after_word(bytes, at, b"false")?,
+            b'n' => at = after_word(bytes, at, b"null")?,
+            b'{' => {
+                at = after_space(bytes, at + 1);
+                if bytes.get(at) != Some(&b'}') {
+                    open.push(b'}');
+                    at = after_name(bytes, at)?;
+                    continue;
+                }
+                at += 1;
+            }
+            b'[' => {
+                at = after_space(bytes, at + 1);
+                if bytes.get(at) != Some(&b']') {
+                    open.push(b']');
+                    continue;
+                }
+                at += 1;
+            }
+            _ => return Err(Malformed),
+        }
+        // After a value: up to where the next one starts.
         loop {
-            match self.next().ok_or(Malformed)? {
-                b'"' => self.skip_string()?,
-                b'-' | b'0'..=b'9' => self.skip_number()?,
-                b't' => self.skip_word("true")?,
-                b'f' => self.skip_word("false")?,
-                b'n' => self.skip_word("null")?,
-                b'{' => {
-                    self.at += 1;
-                    if self.next() != Some(b'}') {
-                        self.open.push(b'}');
-                        self.skip_name()?;
-                        continue;
-                    }
-                    self.at += 1;
+            let Some(&end) = open.last() else {
+                return Ok(at);
+            };
+            at = after_space(bytes, at);
+            let next = bytes.get(at).copied();
+            at += 1;
+            if next == Some(end) {
+                open.pop();
+            } else if next == Some(b',') {
+                if end == b'}' {
+                    at = after_name(bytes, after_space(bytes, at))?;
                 }
-                b'[' => {
-                    self.at += 1;
-                    if self.next() != Some(b']') {
-                        self.open.push(b']');
-                        continue;
-                    }
-                    self.at += 1;
-                }
-                _ => return Err(Malformed),
-            }
-            // After a value: up to where the next one starts.
-            loop {
-                let Some(&end) = self.open.last() else {
-                    return Ok(());
-                };
-                let next = self.next();
-                self.at += 1;
-                if next == Some(end) {
-                    self.open.pop();
-                } else if next == Some(b',') {
-                    if end == b'}' {
-                        self.skip_name()?;
-                    }
-                    break;
-                } else {
-                    return Err(Malformed);
-                }
+                break;
+            } else {
+                return Err(Malformed);
             }
         }
     }
+}
 
-    fn skip_name(&mut self) -> Result<()> {
-        self.skip_white_space();
-        self.skip_string()?;
-        self.expect(b':')
+/// A member's name and its colon.
+#[inline]
+fn after_name(bytes: &[u8], at: usize) -> Result<usize> {
+    after(bytes, after_string(bytes, at)?, b':')
+}
+
+#[inline]
+fn after_string(bytes: &[u8], mut at: usize) -> Result<usize> {
+    if bytes.get(at) != Some(&b'"') {
+        return Err(Malformed);
     }
-
-    fn skip_string(&mut self) -> Result<()> {
-        if self.byte() != Some(b'"') {
-            return Err(Malformed);
-        }
-        self.at += 1;
-        loop {
-            self.at += plain_bytes(&self.text.as_bytes()[self.at..]);
-            match self.byte() {
-                Some(b'"') => {
-                    self.at += 1;
-                    return Ok(());
-                }
-                Some(b'\\') => match self.text.as_bytes()[self.at + 1..] {
-                    [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => self.at += 2,
-                    [b'u', a, b, c, d, ..] if [a, b, c, d].iter().all(u8::is_ascii_hexdigit) => self.at += 6,
-                    _ => return Err(Malformed),
-                },
-                _ => return Err(Malformed),
-            }
+    at += 1;
+    loop {
+        at += plain_bytes(&bytes[at..]);
+        match bytes.get(at) {
+            Some(b'"') => return Ok(at + 1),
+            Some(b'\\') => at += escape_length(&bytes[at + 1..])?,
+            _ => return Err(Malformed),
         }
     }
+}
 
-    fn skip_number(&mut self) -> Result<()> {
-        if self.byte() == Some(b'-') {
-            self.at += 1;
-        }
-        match self.byte() {
-            // There can be only one leading 0; a digit behind it is no value's end.
-            Some(b'0') => self.at += 1,
-            _ => self.skip_digits()?,
-        }
-        if self.byte() == Some(b'.') {
-            self.at += 1;
-            self.skip_digits()?;
-        }
-        if let Some(b'e' | b'E') = self.byte() {
-            self.at += 1;
-            if let Some(b'+' | b'-') = self.byte() {
-                self.at += 1;
-            }
-            self.skip_digits()?;
-        }
-        Ok(())
+/// How long an escape is, by what stands behind its backslash.
+fn escape_length(rest: &[u8]) -> Result<usize> {
+    match rest {
+        [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => Ok(2),
+        [b'u', a, b, c, d, ..] if [a, b, c, d].iter().all(|digit| digit.is_ascii_hexdigit()) => Ok(6),
+        _ => Err(Malformed),
     }
+}
 
-    fn skip_digits(&mut self) -> Result<()> {
-        let start = self.at;
-        while self.byte().is_some_and(|byte| byte.is_ascii_digit()) {
-            self.at += 1;
+fn after_number(bytes: &[u8], mut at: usize) -> Result<usize> {
+    if bytes.get(at) == Some(&b'-') {
+        at += 1;
+    }
+    match bytes.get(at) {
+        // There can be only one leading 0; a digit behind it is no value's end.
+        Some(b'0') => at += 1,
+        _ => at = after_digits(bytes, at)?,
+    }
+    if bytes.get(at) == Some(&b'.') {
+        at = after_digits(bytes, at + 1)?;
+    }
+    if let Some(b'e' | b'E') = bytes.get(at) {
+        at += 1;
+        if let Some(b'+' | b'-') = bytes.get(at) {
+            at += 1;
         }
-        if self.at == start { Err(Malformed) } else { Ok(()) }
+        at = after_digits(bytes, at)?;
     }
+    Ok(at)
+}
 
-    fn skip_word(&mut self, word: &str) -> Result<()> {
-        if !self.text.as_bytes()[self.at..].starts_with(word.as_bytes()) {
-            return Err(Malformed);
-        }
-        self.at += word.len();
-        Ok(())
+fn after_digits(bytes: &[u8], start: usize) -> Result<usize> {
+    let mut at = start;
+    while bytes.get(at).is_some_and(u8::is_ascii_digit) {
+        at += 1;
     }
+    if at == start { Err(Malformed) } else { Ok(at) }
+}
 
-    fn expect(&mut self, byte: u8) -> Result<()> {
-        if self.next() != Some(byte) {
-            return Err(Malformed);
-        }
-        self.at += 1;
-        Ok(())
+fn after_word(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize> {
+    match bytes[at..].starts_with(word) {
+        true => Ok(at + word.len()),
+        false => Err(Malformed),
     }
+}
 
-    /// The next byte that is no white space, which is where `at` is then.
-    fn next(&mut self) -> Option<u8> {
-        self.skip_white_space();
-        self.byte()
+/// White space and this byte.
+#[inline]
+fn after(bytes: &[u8], at: usize, byte: u8) -> Result<usize> {
+    let at = after_space(bytes, at);
+    match bytes.get(at) == Some(&byte) {
+        true => Ok(at + 1),
+        false => Err(Malformed),
     }
+}
 
-    fn skip_white_space(&mut self) {
-        while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.byte() {
-            self.at += 1;
-        }
+#[inline]
+fn after_space(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(b' ' | b'\t' | b'\r' | b'\n') = bytes.get(at) {
+        at += 1;
     }
-
-    fn byte(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
-    }
+    at
 }
 
 /// How many bytes there are before the first that is no plain part of a string: a quote, a backslash or a control character.
 /// Eight at a time; a byte of a word is below `n` when subtracting `n` borrows from its highest bit.
+#[inline]
 fn plain_bytes(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::MAX / 255;
     const HIGH: u64 = ONES << 7;

@@ -1,6 +1,7 @@
 //! Real processes and real sockets: the fixture server, rmcp, and the official SDKs as foreign peers.
 
 mod check;
+mod check_online;
 mod cli;
 mod client;
 mod clients;
@@ -13,6 +14,10 @@ mod gate_http;
 mod gate_http_listen;
 mod gate_http_peers;
 mod http;
+mod index;
+mod login;
+mod login_index;
+mod login_loopback;
 mod peers;
 mod pins;
 mod proxy;

@@ -218,7 +218,7 @@ fn exactly_the_held_digest_is_approved() {
     assert_snapshot!(approve(&digest(SEARCH_ALL)));
     let record = machine.record(&key("npm:docs"));
     let pin = record.tools["search"].baseline.as_ref().unwrap();
-    assert_eq!((pin.definition.as_str(), pin.via), (SEARCH_ALL, Via::Approved));
+    assert_eq!((&*pin.definition, pin.via), (SEARCH_ALL, Via::Approved));
     assert_eq!(record.tools["search"].held.len(), 1, "what was refused stays");
 }
 

@@ -86,7 +86,7 @@ impl Machine {
 }
 
 /// A person at a terminal.
-struct Terminal {
+pub(crate) struct Terminal {
     keyboard: File,
     /// What the program wrote; it ends when the program does.
     screen: Receiver<Vec<u8>>,
@@ -97,7 +97,7 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn start(mut command: Command, columns: u16) -> Terminal {
+    pub(crate) fn start(mut command: Command, columns: u16) -> Terminal {
         let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&screen).unwrap();
         unlockpt(&screen).unwrap();
@@ -150,7 +150,7 @@ impl Terminal {
     }
 
     /// The last answer; what is shown until the program ends, and its exit code.
-    fn types_last(mut self, text: &str) -> String {
+    pub(crate) fn types_last(mut self, text: &str) -> String {
         self.keyboard.write_all(text.as_bytes()).unwrap();
         let shown = self.read_until(|_| false);
         let code = self.child.wait().unwrap().code().unwrap_or(-1);
@@ -158,7 +158,7 @@ impl Terminal {
     }
 
     /// What is shown until it is enough, or the program ends.
-    fn read_until(&mut self, is_enough: impl Fn(&str) -> bool) -> String {
+    pub(crate) fn read_until(&mut self, is_enough: impl Fn(&str) -> bool) -> String {
         while !is_enough(&self.seen[self.mark..]) {
             match self.screen.recv_timeout(Duration::from_secs(30)) {
                 Ok(bytes) => self.seen.push_str(&String::from_utf8_lossy(&bytes)),
@@ -196,7 +196,7 @@ impl Drop for Terminal {
 }
 
 /// At a terminal without colour.
-fn terminal(machine: &Machine, arguments: &[&str], columns: u16) -> Terminal {
+pub(crate) fn terminal(machine: &Machine, arguments: &[&str], columns: u16) -> Terminal {
     let mut command = machine.command(arguments);
     command.env("NO_COLOR", "1");
     Terminal::start(command, columns)

@@ -125,7 +125,7 @@ struct ArtifactBody {
     published_at: Option<String>,
 }
 
-fn server_body(server: &ServerRecord) -> ServerBody {
+pub(crate) fn server_body(server: &ServerRecord) -> ServerBody {
     let state = Standing(server.outcome);
     let path = links::server_api(&server.short_id);
     ServerBody {

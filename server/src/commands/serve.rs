@@ -26,6 +26,7 @@ use url::Url;
 use super::lists::Plan;
 use super::{crawler, open_store};
 use crate::access::{Access, Read, setup};
+use crate::api::fingerprint_key::organisation_key;
 use crate::app::{App, Crawling};
 use crate::args::Serve;
 use crate::config::Settings;
@@ -81,6 +82,7 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
         starter_lines(&lists)?;
     }
 
+    let finding = tokio::spawn(keep_older_servers(store.clone(), stop.clone()));
     let http = tokio::spawn({
         let stop = stop.clone().cancelled_owned();
         let service = router(app).into_make_service_with_connect_info::<SocketAddr>();
@@ -112,6 +114,7 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
             crawl.await?;
         }
         sweeping.await?;
+        finding.await?;
         anyhow::Ok(())
     })
     .await;
@@ -141,6 +144,25 @@ fn lists(settings: &Settings, starter: bool) -> anyhow::Result<Vec<List>> {
         lists.push((TARGETS, sources::read_list(path)?));
     }
     Ok(lists)
+}
+
+/// Makes up for what an older program left out of what servers are found by; the organisation's key comes first, so that all is
+/// kept under it too.
+async fn keep_older_servers(store: Store, stop: CancellationToken) {
+    if organisation_key(&store).await.is_err() {
+        // Logged where it failed; what is kept under the public constant is found all the same.
+        tracing::warn!("installs of this organisation can't be found by its own fingerprints yet");
+    }
+    match stop.run_until_cancelled(store.keep_older_servers()).await {
+        Some(Ok(0)) | None => {}
+        Some(Ok(servers)) => tracing::info!(
+            servers,
+            "older servers are found by all fingerprints and words now"
+        ),
+        Some(Err(error)) => {
+            tracing::error!(%error, "servers that were added by an older program are not found by fingerprint or words");
+        }
+    }
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {

@@ -6,7 +6,7 @@
 //! Invariant: what one network sends shows nothing by itself, unless the settings of a private index say so.
 
 use mcpindex_contract::change::ChangeKind;
-use mcpindex_store::signals::{CrawlDrift, FleetDrift};
+use mcpindex_store::signals::{CrawlDrift, FleetDrift, ToldDefinition};
 use serde::Serialize;
 
 use crate::when::rfc3339;
@@ -52,14 +52,26 @@ pub(crate) struct Known {
 impl FleetRule {
     /// How many installs agree, and which sort of them, where that is enough.
     fn corroborated(&self, drift: &FleetDrift) -> Option<(&'static str, u64)> {
-        if drift.authenticated >= self.authenticated_installs
-            && drift.authenticated_networks >= self.authenticated_networks
-        {
-            Some(("authenticated", drift.authenticated))
-        } else if drift.anonymous >= self.anonymous_installs
-            && drift.anonymous_networks >= self.anonymous_networks
-        {
-            Some(("anonymous", drift.anonymous))
+        self.enough(
+            (drift.authenticated, drift.authenticated_networks),
+            (drift.anonymous, drift.anonymous_networks),
+        )
+    }
+
+    /// How many installs see a definition, and which sort of them, where that is enough.
+    pub(crate) fn see(&self, told: &ToldDefinition) -> Option<(&'static str, u64)> {
+        self.enough(
+            (told.authenticated, told.authenticated_networks),
+            (told.anonymous, told.anonymous_networks),
+        )
+    }
+
+    /// Installs and their networks, of both sorts.
+    fn enough(&self, authenticated: (u64, u64), anonymous: (u64, u64)) -> Option<(&'static str, u64)> {
+        if authenticated.0 >= self.authenticated_installs && authenticated.1 >= self.authenticated_networks {
+            Some(("authenticated", authenticated.0))
+        } else if anonymous.0 >= self.anonymous_installs && anonymous.1 >= self.anonymous_networks {
+            Some(("anonymous", anonymous.0))
         } else {
             None
         }
@@ -117,7 +129,7 @@ fn of_crawl(drift: &CrawlDrift) -> Known {
 }
 
 /// The published names for these kinds, sorted, each once.
-fn published<'k>(kinds: impl Iterator<Item = &'k str>) -> Vec<String> {
+pub(crate) fn published<'k>(kinds: impl Iterator<Item = &'k str>) -> Vec<String> {
     let mut names: Vec<String> = kinds
         .map(|name| match ChangeKind::from_name(name) {
             Some(kind) => kind.published().to_owned(),

@@ -44,7 +44,7 @@ impl Clock for Hand {
 
 /// One replica of an index.
 pub(crate) struct Index {
-    router: Router,
+    pub(crate) router: Router,
     pub(crate) clock: Arc<Hand>,
     ingesting: Running,
 }

@@ -7,6 +7,7 @@ mod access;
 mod access_keys;
 mod access_people;
 mod admin;
+mod answers;
 mod api;
 mod browser;
 mod client;

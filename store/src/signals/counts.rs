@@ -8,8 +8,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mcpindex_contract::signal::{Event, Fingerprint};
-
 use super::sketch::Sketch;
 use super::{hash_16, sixteen};
 use crate::session::{Session, on};
@@ -17,33 +15,6 @@ use crate::{Store, StoreError};
 
 /// Signals counted in one transaction: on SQLite writers wait that long.
 const PIECE: i64 = 1_000;
-/// Counts of one tool that an answer is made of: those that most installs agree on.
-const COUNTS: i64 = 200;
-
-/// One transition of a tool as installs told it, all days that are counted together.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FleetDrift {
-    /// The published contract hashes before and after.
-    pub hashes: (String, String),
-    /// The definition digests before and after, of version 2.
-    pub digests: Option<(String, String)>,
-    /// Names of kinds of change, sorted.
-    pub kinds: Vec<String>,
-    /// Whether some install called it safety relevant.
-    pub safety_relevant: bool,
-    /// The latest hour told.
-    pub last_seen_at: i64,
-    /// Signals.
-    pub signals: i64,
-    /// Distinct installs that proved who they are, and the networks they sent from.
-    pub authenticated: u64,
-    /// See `authenticated`.
-    pub authenticated_networks: u64,
-    /// Distinct installs that did not, and their networks.
-    pub anonymous: u64,
-    /// See `anonymous`.
-    pub anonymous_networks: u64,
-}
 
 /// Which count a signal belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,16 +33,17 @@ struct Transition {
     digests: (String, String),
 }
 
+/// What is counted.
 #[derive(Debug, Clone, Default)]
-struct Counts {
-    kinds: BTreeSet<String>,
-    safety_relevant: bool,
-    last_seen_at: i64,
-    signals: i64,
-    authenticated: Sketch,
-    authenticated_networks: Sketch,
-    anonymous: Sketch,
-    anonymous_networks: Sketch,
+pub(super) struct Counts {
+    pub(super) kinds: BTreeSet<String>,
+    pub(super) safety_relevant: bool,
+    pub(super) last_seen_at: i64,
+    pub(super) signals: i64,
+    pub(super) authenticated: Sketch,
+    pub(super) authenticated_networks: Sketch,
+    pub(super) anonymous: Sketch,
+    pub(super) anonymous_networks: Sketch,
 }
 
 row! {
@@ -106,6 +78,7 @@ macro_rules! signal {
 }
 
 row! {
+    /// One row of counts.
     struct CountRow {
         prev_hash: String,
         new_hash: String,
@@ -122,6 +95,7 @@ row! {
     }
 }
 
+/// Reads [`CountRow`]s.
 macro_rules! counts {
     ($rest:literal) => {
         concat!(
@@ -131,6 +105,7 @@ macro_rules! counts {
         )
     };
 }
+pub(super) use counts;
 
 impl Key {
     pub(super) fn of(
@@ -189,7 +164,7 @@ impl Counts {
         networks.add(&row.network);
     }
 
-    fn of_row(row: &CountRow) -> Result<Counts, StoreError> {
+    pub(super) fn of_row(row: &CountRow) -> Result<Counts, StoreError> {
         Ok(Counts {
             kinds: row.kinds.split_terminator(' ').map(str::to_owned).collect(),
             safety_relevant: row.safety_relevant,
@@ -202,7 +177,7 @@ impl Counts {
         })
     }
 
-    fn merge(&mut self, other: Counts) {
+    pub(super) fn merge(&mut self, other: Counts) {
         self.kinds.extend(other.kinds);
         self.safety_relevant |= other.safety_relevant;
         self.last_seen_at = self.last_seen_at.max(other.last_seen_at);
@@ -264,48 +239,6 @@ impl Store {
         session.commit().await?;
         Ok(end.unwrap_or(0))
     }
-
-    /// The drifts of each of these tools that installs told, in the order given: those first on which most agree.
-    pub async fn fleet_drifts(&self, tools: &[Fingerprint]) -> Result<Vec<Vec<FleetDrift>>, StoreError> {
-        let mut session = self.read().await?;
-        let mut all = Vec::with_capacity(tools.len());
-        for tool in tools {
-            let rows: Vec<CountRow> = on!(session, connection => {
-                sqlx::query_as(counts!("WHERE tool_fp = $1 AND event = $2 ORDER BY installs DESC LIMIT $3"))
-                    .bind(tool.as_bytes().as_slice()).bind(Event::Drift.name()).bind(COUNTS)
-                    .fetch_all(connection).await?
-            });
-            all.push(fleet_drifts(&rows)?);
-        }
-        Ok(all)
-    }
-}
-
-fn fleet_drifts(rows: &[CountRow]) -> Result<Vec<FleetDrift>, StoreError> {
-    let mut transitions: BTreeMap<[&str; 4], Counts> = BTreeMap::new();
-    for row in rows {
-        let key = [&row.prev_hash, &row.new_hash, &row.prev_digest, &row.new_digest].map(String::as_str);
-        transitions.entry(key).or_default().merge(Counts::of_row(row)?);
-    }
-    let mut drifts: Vec<FleetDrift> = transitions
-        .into_iter()
-        .map(
-            |([prev_hash, new_hash, prev_digest, new_digest], counts)| FleetDrift {
-                hashes: (prev_hash.to_owned(), new_hash.to_owned()),
-                digests: (!new_digest.is_empty()).then(|| (prev_digest.to_owned(), new_digest.to_owned())),
-                kinds: counts.kinds.into_iter().collect(),
-                safety_relevant: counts.safety_relevant,
-                last_seen_at: counts.last_seen_at,
-                signals: counts.signals,
-                authenticated: counts.authenticated.count(),
-                authenticated_networks: counts.authenticated_networks.count(),
-                anonymous: counts.anonymous.count(),
-                anonymous_networks: counts.anonymous_networks.count(),
-            },
-        )
-        .collect();
-    drifts.sort_by_key(|drift| std::cmp::Reverse(drift.authenticated + drift.anonymous));
-    Ok(drifts)
 }
 
 /// Adds these signals to their counts.

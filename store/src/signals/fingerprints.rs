@@ -1,9 +1,10 @@
 //! Which servers and tools the fingerprints in signals stand for, and what the crawler saw of them.
 //!
-//! Kept under the published clients' constant for each identity and each alias, and for each tool of theirs that drifted.
-//! The published clients name a server by what a host's configuration or a registry calls it, hence the aliases.
+//! Kept for each identity and each alias, and for each tool that was ever declared there, under the published clients' constant
+//! and under the organisation's own key. The published clients name a server by what a host's configuration or a registry calls
+//! it, hence the aliases.
 //!
-//! Invariant: whatever adds an identity, an alias or a drift adds its fingerprints in the same transaction.
+//! Invariant: whatever adds an identity, an alias or a tool adds its fingerprints in the same transaction (`crate::finding`).
 
 use std::collections::BTreeSet;
 
@@ -14,8 +15,8 @@ use crate::session::{Session, on};
 use crate::text::{restored, stored};
 use crate::{Store, StoreError};
 
-/// Servers of an older program that are caught up with in one transaction.
-const PAGE: i64 = 200;
+/// Fingerprints of one statement: SQLite takes 32,766 parameters, and a row has 4.
+const ROWS: usize = 1_000;
 /// Changes of one tool that are read: those of its latest drift come first.
 const CHANGES: i64 = 500;
 
@@ -33,30 +34,6 @@ pub struct CrawlDrift {
 }
 
 impl Store {
-    /// Fingerprints the servers that an older program added. Gives how many there were.
-    pub async fn fingerprint_older_servers(&self) -> Result<usize, StoreError> {
-        let mut done = 0;
-        loop {
-            let mut session = self.write().await?;
-            let identities: Vec<String> = on!(session, connection => {
-                sqlx::query_scalar(
-                    "SELECT s.identity FROM server s
-                     WHERE NOT EXISTS (SELECT 1 FROM fingerprint f WHERE f.identity = s.identity)
-                     ORDER BY s.identity LIMIT $1",
-                )
-                .bind(PAGE).fetch_all(connection).await?
-            });
-            for identity in &identities {
-                keep_all(&mut session, identity).await?;
-            }
-            session.commit().await?;
-            if identities.is_empty() {
-                return Ok(done);
-            }
-            done += identities.len();
-        }
-    }
-
     /// The latest drift of each of these tools that the crawler saw, in the order given; `None` where it saw none. A tool
     /// that only came or went has not drifted.
     pub async fn crawl_drifts(&self, tools: &[Fingerprint]) -> Result<Vec<Option<CrawlDrift>>, StoreError> {
@@ -103,40 +80,17 @@ async fn crawl_drift(session: &mut Session, tool: Fingerprint) -> Result<Option<
     }))
 }
 
-/// Keeps what there is to an identity (in its stored form): under each of its names, itself and its drifted tools.
-pub(crate) async fn keep_all(session: &mut Session, identity: &str) -> Result<(), StoreError> {
-    let tools: Vec<String> = on!(*session, connection => {
-        sqlx::query_scalar(
-            "SELECT DISTINCT c.subject_name FROM drift d JOIN change c ON c.drift = d.id
-             WHERE d.identity = $1 AND c.subject_kind = 'tool'",
-        )
-        .bind(identity).fetch_all(connection).await?
+/// The keys that fingerprints are kept under: the public constant, and the organisation's once it has one.
+pub(crate) async fn keys(session: &mut Session) -> Result<Vec<FingerprintKey>, StoreError> {
+    let own: Option<Vec<u8>> = on!(*session, connection => {
+        sqlx::query_scalar("SELECT fingerprint_key FROM organisation").fetch_optional(connection).await?
     });
-    let key = FingerprintKey::public();
-    for name in names(session, identity).await? {
-        keep(session, key.server(&name), identity, None).await?;
-    }
-    let tools = tools.into_iter().map(restored).collect::<Result<Vec<_>, _>>()?;
-    keep_tools(session, identity, tools.iter().map(String::as_str).collect()).await
+    let own = own.map(|key| FingerprintKey::new(&key));
+    Ok(std::iter::once(FingerprintKey::public()).chain(own).collect())
 }
 
-/// Keeps these tools of an identity (in its stored form) under each of its names.
-pub(crate) async fn keep_tools(
-    session: &mut Session,
-    identity: &str,
-    tools: BTreeSet<&str>,
-) -> Result<(), StoreError> {
-    let key = FingerprintKey::public();
-    for name in names(session, identity).await? {
-        for tool in &tools {
-            keep(session, key.tool(&name, tool), identity, Some(tool)).await?;
-        }
-    }
-    Ok(())
-}
-
-/// The identity and its aliases, as people write them.
-async fn names(session: &mut Session, identity: &str) -> Result<Vec<String>, StoreError> {
+/// The identity (in its stored form) and its aliases, as people write them.
+pub(crate) async fn names(session: &mut Session, identity: &str) -> Result<Vec<String>, StoreError> {
     let aliases: Vec<String> = on!(*session, connection => {
         sqlx::query_scalar("SELECT name FROM alias WHERE identity = $1 ORDER BY name")
             .bind(identity).fetch_all(connection).await?
@@ -145,19 +99,38 @@ async fn names(session: &mut Session, identity: &str) -> Result<Vec<String>, Sto
     stored_names.map(restored).collect()
 }
 
-async fn keep(
+/// Keeps these tools of an identity (in its stored form), and with `server` itself, under each of its names and each key.
+pub(crate) async fn keep(
     session: &mut Session,
-    fingerprint: Fingerprint,
     identity: &str,
-    tool: Option<&str>,
+    tools: &BTreeSet<String>,
+    server: bool,
 ) -> Result<(), StoreError> {
-    on!(*session, connection => {
-        sqlx::query(
-            "INSERT INTO fingerprint (fp, identity, tool, of_tool) VALUES ($1, $2, $3, $4)
-             ON CONFLICT (fp, identity) DO NOTHING",
-        )
-        .bind(fingerprint.as_bytes().as_slice()).bind(identity).bind(stored(tool.unwrap_or_default())).bind(tool.is_some())
-        .execute(connection).await?;
-    });
+    let keys = keys(session).await?;
+    let mut rows: Vec<(Fingerprint, &str, bool)> = Vec::new();
+    for name in names(session, identity).await? {
+        for key in &keys {
+            rows.extend(server.then(|| (key.server(&name), "", false)));
+            rows.extend(
+                tools
+                    .iter()
+                    .map(|tool| (key.tool(&name, tool), tool.as_str(), true)),
+            );
+        }
+    }
+    for rows in rows.chunks(ROWS) {
+        on!(*session, connection => {
+            let mut statement = sqlx::QueryBuilder::new("INSERT INTO fingerprint (fp, identity, tool, of_tool) ");
+            statement.push_values(rows, |mut values, (fingerprint, tool, of_tool)| {
+                values
+                    .push_bind(fingerprint.as_bytes().as_slice())
+                    .push_bind(identity)
+                    .push_bind(stored(tool))
+                    .push_bind(*of_tool);
+            });
+            statement.push(" ON CONFLICT (fp, identity) DO NOTHING");
+            statement.build().execute(connection).await?;
+        });
+    }
     Ok(())
 }

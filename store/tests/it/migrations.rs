@@ -10,9 +10,9 @@ async fn check_new_schema(database: TestStore) {
     let store = &database.store;
     assert_eq!(
         store.schema_state().await.unwrap(),
-        SchemaState::Behind { missing: 10 }
+        SchemaState::Behind { missing: 11 }
     );
-    assert_eq!(store.migrate().await.unwrap(), 10);
+    assert_eq!(store.migrate().await.unwrap(), 11);
     assert_eq!(store.schema_state().await.unwrap(), SchemaState::Current);
     assert_eq!(store.migrate().await.unwrap(), 0);
 }
@@ -97,7 +97,7 @@ async fn a_schema_of_a_newer_program_is_refused() {
         }
         assert_eq!(database.store.schema_state().await.unwrap(), SchemaState::Ahead);
         let error = database.store.migrate().await.unwrap_err();
-        assert!(matches!(error, StoreError::NewerSchema { found: 9999, known: 10 }), "{error}");
+        assert!(matches!(error, StoreError::NewerSchema { found: 9999, known: 11 }), "{error}");
     })
     .await;
 }
@@ -116,7 +116,10 @@ async fn both_databases_have_the_same_tables_columns_and_nullability() {
         .unwrap();
     let on_sqlite: Vec<(String, String, bool)> = sqlx::query_as(
         r#"SELECT m.name, c.name, c."notnull" = 0 FROM sqlite_master m, pragma_table_info(m.name) c
-           WHERE m.type = 'table' AND m.name NOT LIKE '\_sqlx%' ESCAPE '\' ORDER BY 1, 2"#,
+           WHERE m.type = 'table' AND m.name NOT LIKE '\_sqlx%' ESCAPE '\'
+             -- Postgres has an index there that is no table.
+             AND m.name NOT LIKE 'server\_words\_index%' ESCAPE '\'
+           ORDER BY 1, 2"#,
     )
     .fetch_all(&mut connection)
     .await

@@ -357,23 +357,27 @@ async fn the_crawlers_drifts_are_found_by_every_name_of_the_server() {
         forget_fingerprints(&database.location).await;
         let moved = key.tool("io.example/after", "moved");
         assert_eq!(store.crawl_drifts(&[moved]).await.unwrap(), [None]);
-        assert_eq!(store.fingerprint_older_servers().await.unwrap(), 1);
-        assert_eq!(store.fingerprint_older_servers().await.unwrap(), 0);
+        assert_eq!(store.keep_older_servers().await.unwrap(), 1);
+        assert_eq!(store.keep_older_servers().await.unwrap(), 0);
         assert!(store.crawl_drifts(&[moved]).await.unwrap()[0].is_some());
     })
     .await;
 }
 
 async fn forget_fingerprints(location: &Location) {
-    let forget = "DELETE FROM fingerprint";
+    let forget = ["DELETE FROM fingerprint", "UPDATE server SET findable = 0"];
     match location {
         Location::Sqlite(path) => {
             let mut connection = SqliteConnection::connect(path.to_str().unwrap()).await.unwrap();
-            sqlx::query(forget).execute(&mut connection).await.unwrap();
+            for statement in forget {
+                sqlx::query(statement).execute(&mut connection).await.unwrap();
+            }
         }
         Location::Postgres(url) => {
             let mut connection = PgConnection::connect(url).await.unwrap();
-            sqlx::query(forget).execute(&mut connection).await.unwrap();
+            for statement in forget {
+                sqlx::query(statement).execute(&mut connection).await.unwrap();
+            }
         }
     }
 }

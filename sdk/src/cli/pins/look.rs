@@ -371,7 +371,7 @@ fn tool<'r>(name: &'r str, pin: &'r ToolPin) -> Tool<'r> {
         meta_digest: baseline.and_then(|pin| pin.meta_digest.as_deref()),
         since: baseline.map(|pin| moment(pin.at)),
         via: baseline.map(|pin| pin.via.name()),
-        definition: baseline.map(|pin| pin.definition.as_str()),
+        definition: baseline.map(|pin| &*pin.definition),
         last_seen: pin.last_seen.as_ref().map(|last| Step {
             tool: name,
             digest: &last.digest,

@@ -122,7 +122,7 @@ impl Baseline {
     fn of_tool(pin: &Pin) -> Baseline {
         Baseline {
             digest: pin.digest.clone(),
-            text: pin.definition.clone(),
+            text: pin.definition.as_ref().to_owned(),
             at: pin.at,
             via: pin.via.name(),
         }

@@ -523,17 +523,17 @@ fn is_as_shown(item: &Item, record: &Record) -> bool {
     let shown = item
         .baseline
         .as_ref()
-        .map(|baseline| (&baseline.digest, &baseline.text));
+        .map(|baseline| (&baseline.digest, baseline.text.as_str()));
     match &item.what {
         What::Tool(name) => record.tools.get(name).is_some_and(|pin| {
-            let baseline = pin.baseline.as_ref().map(|pin| (&pin.digest, &pin.definition));
+            let baseline = pin.baseline.as_ref().map(|pin| (&pin.digest, &*pin.definition));
             baseline == shown
                 && pin.held.get(&item.digest) == Some(&item.held)
                 && !pin.refused.contains_key(&item.digest)
         }),
         What::Instructions => {
             let pinned = record.instructions.as_ref().and_then(Option::as_ref);
-            pinned.map(|pin| (&pin.digest, &pin.literal)) == shown
+            pinned.map(|pin| (&pin.digest, pin.literal.as_str())) == shown
                 && record.held_instructions.get(&item.digest) == Some(&item.held)
                 && !record.refused_instructions.contains_key(&item.digest)
         }

@@ -1,0 +1,33 @@
+-- How servers and their tools are found: by fingerprint (all tools, under the public constant and under the organisation's key),
+-- by words, and by name and digest without reading whole timelines.
+
+-- How far that is kept of a server: 0 as an older program left it, 1 but for the organisation's key, 2 all.
+ALTER TABLE server ADD COLUMN findable BIGINT NOT NULL DEFAULT 0;
+
+CREATE INDEX server_findable ON server (findable, identity);
+
+-- The words that a server is found by, each once, in lower case, separated by spaces.
+CREATE TABLE server_words (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    identity TEXT COLLATE "C" NOT NULL UNIQUE REFERENCES server (identity),
+    -- The surface that `tools` and `texts` are of; NULL before one was determined.
+    record TEXT COLLATE "C" REFERENCES surface (record),
+    -- Of the identity and its aliases; of its tools' names; of their titles and descriptions, and of what the server says of itself.
+    names TEXT NOT NULL,
+    tools TEXT NOT NULL,
+    texts TEXT NOT NULL,
+    -- Letters in `names`: what is short and matches is likely to be what is meant.
+    names_length BIGINT NOT NULL
+);
+
+-- Words are cut in the program, alike for both databases, so no parser of this one reads them.
+CREATE INDEX server_words_names ON server_words USING gin (array_to_tsvector(string_to_array(names, ' ')));
+CREATE INDEX server_words_all ON server_words
+    USING gin (array_to_tsvector(string_to_array(names, ' ') || string_to_array(tools, ' ') || string_to_array(texts, ' ')));
+
+-- What did a server declare under this name, ever? A name has no bound, an index's row has: its first letters are enough.
+CREATE INDEX surface_member_name ON surface_member (record, kind, substr(name, 1, 100));
+-- What became of this tool?
+CREATE INDEX change_subject ON change (drift, subject_kind, substr(subject_name, 1, 100));
+-- Who sees this definition?
+CREATE INDEX signal_rollup_seen ON signal_rollup (tool_fp, new_digest, new_hash);

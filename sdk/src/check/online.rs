@@ -1,0 +1,375 @@
+//! What an index says of a server that a person asks about, beside what this machine knows.
+//!
+//! A person's question may name a server that everybody may know of. Any other is asked about by fingerprint under the
+//! organisation's key, and at no index that hands out none.
+//!
+//! Invariant: an index that could not be asked, or whose answer can't be read, is [`Consulted::Failed`] and never an answer.
+
+use std::time::Duration;
+
+use mcpindex_contract::contract_hash::contract_hash;
+use mcpindex_contract::definition::Definition;
+use mcpindex_contract::identity::{Identity, Registry};
+use mcpindex_contract::signal::FingerprintKey;
+use reqwest::StatusCode;
+
+use super::shape::{IndexAnswer, IndexAnswers, MAX_ITEMS, Question, Questions};
+use super::{Answer, Verdict};
+use crate::index::{IndexClient, MAX_ANSWER_BYTES};
+use crate::pins::{Record, Via};
+use crate::telemetry::{Failure, is_public, own_key};
+
+/// How long the whole exchange may take.
+pub const WITHIN: Duration = Duration::from_secs(10);
+
+/// What is asked about.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// The server, or what the person typed where that names none here: a registry's name may be known to an index.
+    pub server: Result<&'a Identity, &'a str>,
+    /// One tool of it; all of them otherwise.
+    pub tool: Option<&'a str>,
+    /// What this machine knows of it.
+    pub record: Option<&'a Record>,
+    /// Kinds of package for which the environment names another registry ([`crate::telemetry::own_registries`]).
+    pub own_registries: &'a [Registry],
+}
+
+/// What came of asking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Consulted {
+    /// The index knows, or says that it doesn't.
+    Answered {
+        /// Of the tool, or of the server as a whole.
+        answer: Box<IndexAnswer>,
+        /// Tools that are pinned here, not by a person, with a definition that nobody else is known to see.
+        alone: Vec<String>,
+    },
+    /// It was not asked: only the organisation's own index may hear of this server, and this is not known to be it.
+    Private,
+    /// It was not asked: what was typed is no name that an index could know.
+    NoName,
+    /// It could not be asked.
+    Failed {
+        /// One line.
+        reason: String,
+    },
+}
+
+/// Asks an index.
+pub async fn consult(client: &IndexClient, subject: &Subject<'_>) -> Consulted {
+    let asking = tokio::time::timeout(WITHIN, ask(client, subject));
+    match asking.await {
+        Ok(Ok(consulted)) => consulted,
+        Ok(Err(reason)) => Consulted::Failed { reason },
+        Err(_) => Consulted::Failed {
+            reason: format!("no answer within {} seconds", WITHIN.as_secs()),
+        },
+    }
+}
+
+async fn ask(client: &IndexClient, subject: &Subject<'_>) -> Result<Consulted, String> {
+    let name = match subject.server {
+        Err(typed) if !is_registry_name(typed) => return Ok(Consulted::NoName),
+        Err(typed) => Name::Plain(typed.to_owned()),
+        Ok(identity) if is_public(identity, subject.own_registries).await => {
+            Name::Plain(identity.to_string())
+        }
+        Ok(identity) => match fetch_own_key(client).await? {
+            Some(key) => Name::Fingerprint(key, identity.to_string()),
+            None => return Ok(Consulted::Private),
+        },
+    };
+    let (questions, tools) = questions(&name, subject);
+    let asked = questions.items.len();
+    let answer = client
+        .post("api/v1/check", &questions, MAX_ANSWER_BYTES)
+        .await
+        .map_err(|error| error.to_string())?;
+    match answer.status {
+        StatusCode::OK => {}
+        StatusCode::UNAUTHORIZED => {
+            return Err("it wants a key that it knows: `mcpindex login` gets one".to_owned());
+        }
+        StatusCode::FORBIDDEN => return Err("the key may not read there".to_owned()),
+        status => return Err(format!("it answered {}", status.as_u16())),
+    }
+    let answers: IndexAnswers = answer
+        .json()
+        .ok_or_else(|| "its answer can't be read".to_owned())?;
+    let mut items = answers.items.into_iter();
+    let (Some(first), true) = (items.next(), items.len() + 1 == asked) else {
+        return Err("its answer has another number of items than it was asked about".to_owned());
+    };
+    let alone = tools
+        .into_iter()
+        .zip(items)
+        .filter(|(_, answer)| answer.alone == Some(true));
+    Ok(Consulted::Answered {
+        answer: Box::new(first),
+        alone: alone.map(|(tool, _)| tool).collect(),
+    })
+}
+
+/// How the server is named to the index.
+enum Name {
+    Plain(String),
+    Fingerprint(FingerprintKey, String),
+}
+
+impl Name {
+    fn question(&self, tool: Option<&str>) -> Question {
+        match self {
+            Name::Plain(server) => Question {
+                server: Some(server.clone()),
+                tool: tool.map(str::to_owned),
+                ..Question::default()
+            },
+            Name::Fingerprint(key, server) => Question {
+                server_fp: Some(key.server(server).to_string()),
+                tool_fp: tool.map(|tool| key.tool(server, tool).to_string()),
+                ..Question::default()
+            },
+        }
+    }
+}
+
+/// The question, and, for a whole server, one for each tool that is pinned and not approved, with these tools' names.
+fn questions(name: &Name, subject: &Subject<'_>) -> (Questions, Vec<String>) {
+    let tools = subject.record.into_iter().flat_map(|record| &record.tools);
+    let mut items = vec![name.question(subject.tool)];
+    if let Some(tool) = subject.tool {
+        let pin = subject.record.and_then(|record| record.tools.get(tool));
+        if let (Some(pin), Some(question)) = (pin, items.first_mut()) {
+            // What the server declares, if that waits; else what is let through.
+            let waiting = pin
+                .waiting()
+                .map(|(digest, held)| (digest, held.definition.as_str()));
+            let baseline = pin.baseline.as_ref();
+            let baseline = baseline.map(|baseline| (baseline.digest.as_str(), &*baseline.definition));
+            if let Some((digest, definition)) = waiting.or(baseline) {
+                of_definition(question, digest, definition);
+            }
+        }
+        return (Questions { items }, Vec::new());
+    }
+    let mut asked = Vec::new();
+    for (tool, pin) in tools {
+        let Some(baseline) = pin.baseline.as_ref().filter(|pin| pin.via != Via::Approved) else {
+            continue;
+        };
+        if items.len() == MAX_ITEMS {
+            break;
+        }
+        let mut question = name.question(Some(tool));
+        of_definition(&mut question, &baseline.digest, &baseline.definition);
+        items.push(question);
+        asked.push(tool.clone());
+    }
+    (Questions { items }, asked)
+}
+
+fn of_definition(question: &mut Question, digest: &str, definition: &str) {
+    question.digest = Some(digest.to_owned());
+    question.hash = contract_hash(&Definition::read(definition)).ok();
+}
+
+async fn fetch_own_key(client: &IndexClient) -> Result<Option<FingerprintKey>, String> {
+    if !client.has_key() {
+        return Ok(None);
+    }
+    let answer = client.get("api/v1/fingerprint-key", MAX_ANSWER_BYTES).await;
+    let answer = answer.map_err(|error| error.to_string())?;
+    own_key(&answer).map_err(|Failure { reason, .. }| reason)
+}
+
+/// `io.github.owner/name` and the like: nothing that could be a path, a command or a secret.
+fn is_registry_name(text: &str) -> bool {
+    let is_plain = |part: &str| {
+        let word = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        !part.is_empty() && part.len() <= 128 && part.bytes().all(word)
+    };
+    text.split_once('/').is_some_and(|(space, name)| {
+        space.contains('.') && !space.starts_with('.') && is_plain(space) && is_plain(name)
+    })
+}
+
+/// One answer from what this machine knows and what an index says.
+///
+/// What a person approved here stands, whatever an index says; nothing that an index says makes ready what a gate holds.
+pub fn joined(local: &Verdict, consulted: &Consulted) -> Answer {
+    let is_approved = local
+        .reasons
+        .first()
+        .is_some_and(|reason| reason.code == "approved");
+    match (local.answer, consulted) {
+        (answer, Consulted::Private | Consulted::NoName) => answer,
+        (Answer::Unknown | Answer::NoSuch, Consulted::Failed { .. }) => Answer::TryLater,
+        (answer, Consulted::Failed { .. }) => answer,
+        (answer @ (Answer::NeedsPerson | Answer::TryLater), _) => answer,
+        (Answer::Ready, Consulted::Answered { answer, alone }) => {
+            let asks_for_person = says(answer) == Answer::NeedsPerson || !alone.is_empty();
+            match asks_for_person && !is_approved {
+                true => Answer::NeedsPerson,
+                false => Answer::Ready,
+            }
+        }
+        (Answer::Unknown, Consulted::Answered { answer, .. }) => match says(answer) {
+            // That an index does not know a server is no sign that there is none.
+            Answer::NoSuch if answer.server.is_none() => Answer::Unknown,
+            said => said,
+        },
+        (Answer::NoSuch, Consulted::Answered { answer, .. }) => match says(answer) {
+            Answer::NoSuch => Answer::NoSuch,
+            said => said,
+        },
+    }
+}
+
+/// The index's word; one of a later index's is nothing to go by.
+fn says(answer: &IndexAnswer) -> Answer {
+    let all = [
+        Answer::Ready,
+        Answer::NeedsPerson,
+        Answer::NoSuch,
+        Answer::TryLater,
+    ];
+    let said = all.into_iter().find(|known| known.name() == answer.verdict);
+    said.unwrap_or(Answer::Unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::shape::SeenBy;
+    use super::super::{Reason, shape::IndexServer};
+    use super::*;
+
+    fn local(answer: Answer, code: &'static str) -> Verdict {
+        Verdict {
+            answer,
+            reasons: vec![Reason {
+                code,
+                sentence: String::new(),
+            }],
+        }
+    }
+
+    fn answered(verdict: &str, is_known: bool, alone: &[&str]) -> Consulted {
+        Consulted::Answered {
+            answer: Box::new(IndexAnswer {
+                verdict: verdict.to_owned(),
+                reasons: Vec::new(),
+                server: is_known.then(|| IndexServer {
+                    identity: "npm:docs".to_owned(),
+                    short_id: String::new(),
+                    state: "ok".to_owned(),
+                    determined: true,
+                    looked_at: None,
+                    page: String::new(),
+                }),
+                tool: None,
+                digest: None,
+                declared: None,
+                current_digest: None,
+                first_seen: None,
+                last_seen: None,
+                drifted_since: None,
+                drift: None,
+                seen_by: SeenBy {
+                    crawl: None,
+                    installs: None,
+                },
+                others: None,
+                alone: None,
+                approval: "unknown".to_owned(),
+                artifact: None,
+            }),
+            alone: alone.iter().map(|tool| (*tool).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn what_is_held_here_stays_held_and_what_a_person_approved_stays_approved() {
+        let check = |answer, code, consulted: &Consulted, expected| {
+            assert_eq!(
+                joined(&local(answer, code), consulted),
+                expected,
+                "{code} {consulted:?}"
+            );
+        };
+        let ready = answered("ready", true, &[]);
+        let person = answered("needs-person", true, &[]);
+        check(Answer::NeedsPerson, "held", &ready, Answer::NeedsPerson);
+        check(Answer::TryLater, "pins-busy", &ready, Answer::TryLater);
+        check(Answer::Ready, "approved", &person, Answer::Ready);
+        check(Answer::Ready, "pinned-first-sight", &person, Answer::NeedsPerson);
+        check(
+            Answer::Ready,
+            "pinned-first-sight",
+            &answered("unknown", true, &[]),
+            Answer::Ready,
+        );
+        check(
+            Answer::Ready,
+            "tools-pinned",
+            &answered("ready", true, &["a"]),
+            Answer::NeedsPerson,
+        );
+        check(Answer::Unknown, "never-seen", &ready, Answer::Ready);
+        check(Answer::Unknown, "never-seen", &person, Answer::NeedsPerson);
+        check(
+            Answer::Unknown,
+            "never-seen",
+            &answered("no-such", false, &[]),
+            Answer::Unknown,
+        );
+        check(
+            Answer::Unknown,
+            "never-seen",
+            &answered("no-such", true, &[]),
+            Answer::NoSuch,
+        );
+        check(
+            Answer::Unknown,
+            "never-seen",
+            &answered("perfectly-fine", true, &[]),
+            Answer::Unknown,
+        );
+        check(Answer::NoSuch, "no-such-tool", &ready, Answer::Ready);
+        check(
+            Answer::NoSuch,
+            "no-such-server",
+            &answered("no-such", false, &[]),
+            Answer::NoSuch,
+        );
+    }
+
+    #[test]
+    fn an_index_that_could_not_be_asked_has_said_nothing() {
+        let failed = Consulted::Failed {
+            reason: String::new(),
+        };
+        let check = |answer, expected| assert_eq!(joined(&local(answer, "x"), &failed), expected);
+        check(Answer::Ready, Answer::Ready);
+        check(Answer::NeedsPerson, Answer::NeedsPerson);
+        check(Answer::Unknown, Answer::TryLater);
+        check(Answer::NoSuch, Answer::TryLater);
+        for not_asked in [Consulted::Private, Consulted::NoName] {
+            assert_eq!(joined(&local(Answer::Unknown, "x"), &not_asked), Answer::Unknown);
+        }
+    }
+
+    #[test]
+    fn only_what_looks_like_a_registrys_name_is_told_as_one() {
+        let check = |text, expected| assert_eq!(is_registry_name(text), expected, "{text}");
+        check("io.github.owner/name", true);
+        check("com.example/mcp", true);
+        check("docs", false);
+        check("./server", false);
+        check("home/secret", false);
+        check("cmd:0123456789abcdef:server", false);
+        check("a.b/c d", false);
+        check("a.b/c/d", false);
+        check("a.b/", false);
+    }
+}

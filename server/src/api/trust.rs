@@ -1,0 +1,225 @@
+//! Verdicts on one tool or server in the published shape, for connectors of agent frameworks.
+//!
+//! Invariant: an answer is always 200 with a verdict; what is not known is `UNVERIFIED`, and `ALLOW` never stands beside a look
+//! that failed or is too long ago.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::http::header::CACHE_CONTROL;
+use axum::response::{IntoResponse, Response};
+use mcpindex::check::Answer;
+use mcpindex_contract::outcome::Outcome;
+use mcpindex_store::sightings::{Question, Reference, Sightings};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::check;
+use crate::app::App;
+use crate::problem::{AsPublished, Problem};
+use crate::vetting::{self, STALE_AFTER, Vetting};
+use crate::when::rfc3339;
+
+/// The longest part of a path, in characters, as published.
+const MAX_PART: usize = 256;
+/// The published contract of these verdicts.
+const VERSION: &str = "1.0.0";
+/// What every verdict is limited by: the published names, and two of ours.
+const LIMITS: [&str; 5] = [
+    "conformance_monitored_not_enforced",
+    "calibrated_false_v1",
+    "advisory_deployment",
+    "declared_contract_only",
+    "approval_unknown",
+];
+/// Beside them where nothing is known.
+const NO_VERDICT: &str = "no_verdict_data_in_v1_advisory";
+
+/// A verdict.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TrustBody {
+    subject: SubjectBody,
+    /// `EVALUATED`, `PARTIAL`, `STALE` or `ERROR`.
+    status: &'static str,
+    /// `ALLOW`, `REVIEW` or `UNVERIFIED`; `DENY` is kept for what an organisation refused.
+    directive: &'static str,
+    /// `tool` or `server`; null where nothing is known.
+    granularity: Option<&'static str>,
+    dimensions: Vec<DimensionBody>,
+    expires_at: Option<String>,
+    honest_limits: Vec<&'static str>,
+    verdict_contract_version: &'static str,
+}
+
+/// What was asked about, as it was asked.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = TrustSubject)]
+struct SubjectBody {
+    server_id: String,
+    tool_name: Option<String>,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize, ToSchema)]
+struct DimensionBody {
+    id: &'static str,
+    /// `PASS`, `FAIL` or `UNVERIFIED`.
+    verdict: &'static str,
+    /// `INFO`, `MEDIUM` or `HIGH`.
+    severity: &'static str,
+}
+
+/// The published error.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TrustRefusalBody {
+    error: &'static str,
+}
+
+/// A verdict on one tool.
+#[utoipa::path(
+    get,
+    path = "/api/v1/trust/tool/{server_id}/{tool_name}",
+    tag = "index",
+    params(
+        ("server_id" = String, Path, description = "Its identity, its short id, or its name in a registry"),
+        ("tool_name" = String, Path, description = "The tool's name"),
+    ),
+    responses(
+        (status = 200, body = TrustBody),
+        (status = 400, body = TrustRefusalBody, description = "A part of the path is empty, or longer than 256 characters"),
+    )
+)]
+pub(crate) async fn tool(
+    State(app): State<App>,
+    Path((server, tool)): Path<(String, String)>,
+) -> Result<Response, Problem> {
+    answer(&app, &server, Some(&tool)).await
+}
+
+/// A verdict on one server.
+#[utoipa::path(
+    get,
+    path = "/api/v1/trust/server/{server_id}",
+    tag = "index",
+    params(("server_id" = String, Path, description = "Its identity, its short id, or its name in a registry")),
+    responses(
+        (status = 200, body = TrustBody),
+        (status = 400, body = TrustRefusalBody, description = "The part of the path is empty, or longer than 256 characters"),
+    )
+)]
+pub(crate) async fn server(State(app): State<App>, Path(server): Path<String>) -> Result<Response, Problem> {
+    answer(&app, &server, None).await
+}
+
+async fn answer(app: &App, server: &str, tool: Option<&str>) -> Result<Response, Problem> {
+    let (server, tool) = (part(server), tool.map(part));
+    let (Some(server), Ok(tool)) = (server, tool.map_or(Ok(None), |tool| tool.map(Some).ok_or(()))) else {
+        let body = Json(TrustRefusalBody {
+            error: "invalid path parameters",
+        });
+        let mut response = (StatusCode::BAD_REQUEST, body).into_response();
+        response.extensions_mut().insert(AsPublished);
+        return Ok(response);
+    };
+    let question = Question {
+        server: Reference::Name(server.to_owned()),
+        tool: tool.map(|tool| Reference::Name(tool.to_owned())),
+        digest: None,
+        hash: None,
+    };
+    let answers = check::answers(app, std::slice::from_ref(&question)).await?;
+    let subject = SubjectBody {
+        server_id: server.to_owned(),
+        tool_name: tool.map(str::to_owned),
+    };
+    let body = match answers.first() {
+        Some((found, vetting)) => trust_body(subject, found, vetting, app.now()),
+        None => return Err(Problem::internal(&"a question without an answer")),
+    };
+    Ok(([(CACHE_CONTROL, "public, max-age=300")], Json(body)).into_response())
+}
+
+/// A part of the path, trimmed, if it can name anything.
+fn part(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let fits = !text.is_empty() && text.chars().count() <= MAX_PART && !text.contains('\0');
+    fits.then_some(text)
+}
+
+fn trust_body(subject: SubjectBody, found: &Sightings, vetting: &Vetting, now: i64) -> TrustBody {
+    let of_tool = subject.tool_name.is_some();
+    let server = found
+        .server
+        .as_ref()
+        .filter(|server| server.current_observation.is_some());
+    let known = server.filter(|_| !of_tool || !found.declared.is_empty());
+    let status = match known {
+        None => "ERROR",
+        Some(server) if vetting::is_stale(server, now) => "STALE",
+        Some(server) => match server.outcome {
+            Some(Outcome::Ok) => "EVALUATED",
+            Some(outcome) if outcome.has_surface() => "PARTIAL",
+            _ => "STALE",
+        },
+    };
+    let directive = match (vetting.verdict, status) {
+        (Answer::NeedsPerson, _) => "REVIEW",
+        (Answer::Ready, "EVALUATED" | "PARTIAL") => "ALLOW",
+        _ => "UNVERIFIED",
+    };
+    let expires_at = known
+        .and_then(|server| server.looked_at)
+        .and_then(|looked_at| rfc3339(looked_at + STALE_AFTER));
+    let limits = LIMITS
+        .into_iter()
+        .chain((status == "ERROR").then_some(NO_VERDICT));
+    TrustBody {
+        granularity: known.map(|_| if of_tool { "tool" } else { "server" }),
+        dimensions: match known {
+            Some(_) => dimensions(found, vetting, of_tool, status),
+            None => Vec::new(),
+        },
+        subject,
+        status,
+        directive,
+        expires_at,
+        honest_limits: limits.collect(),
+        verdict_contract_version: VERSION,
+    }
+}
+
+fn dimensions(found: &Sightings, vetting: &Vetting, of_tool: bool, status: &str) -> Vec<DimensionBody> {
+    let dimension = |id, verdict, severity| DimensionBody {
+        id,
+        verdict,
+        severity,
+    };
+    let observed = match status {
+        _ if vetting.has("removed") => dimension("mcpindex.observation", "FAIL", "MEDIUM"),
+        "EVALUATED" => dimension("mcpindex.observation", "PASS", "INFO"),
+        _ => dimension("mcpindex.observation", "UNVERIFIED", "INFO"),
+    };
+    let is_read = match of_tool {
+        true => found.definition.is_some(),
+        false => vetting.has("tools-declared"),
+    };
+    let integrity = match (vetting.has("marker") || vetting.has("no-digest"), is_read) {
+        (true, _) => dimension("mcpindex.integrity.definition", "FAIL", "HIGH"),
+        (false, true) => dimension("mcpindex.integrity.definition", "PASS", "INFO"),
+        (false, false) => dimension("mcpindex.integrity.definition", "UNVERIFIED", "INFO"),
+    };
+    let stability = match vetting.has("changed-lately") {
+        true => dimension("mcpindex.stability.drift", "FAIL", "MEDIUM"),
+        false => dimension("mcpindex.stability.drift", "PASS", "INFO"),
+    };
+    let mut dimensions = vec![observed, integrity, stability];
+    if of_tool {
+        let sees = |code| vetting.has(code);
+        dimensions.push(match (sees("installs-see-it"), sees("installs-see-another")) {
+            (true, _) => dimension("mcpindex.fleet.agreement", "PASS", "INFO"),
+            (false, true) => dimension("mcpindex.fleet.agreement", "FAIL", "MEDIUM"),
+            (false, false) => dimension("mcpindex.fleet.agreement", "UNVERIFIED", "INFO"),
+        });
+    }
+    dimensions
+}

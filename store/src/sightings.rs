@@ -1,0 +1,363 @@
+//! What is known of servers and tools that somebody asks about: what the crawl saw of them and when, and what installs told.
+//!
+//! Invariant: all questions of one call are answered from one state of the database; nothing is judged here.
+
+use std::collections::BTreeSet;
+
+use mcpindex_contract::change::ChangeKind;
+use mcpindex_contract::digest::Digest;
+use mcpindex_contract::signal::Fingerprint;
+use mcpindex_contract::surface::{Listing, MemberKind};
+
+use crate::observations::{self, Artifact};
+use crate::servers::{self, ServerRecord};
+use crate::session::{Session, on};
+use crate::signals::{ToldDefinition, fingerprints, told};
+use crate::surfaces::{self, corrupt, digest_from_text};
+use crate::text::{restored, stored};
+use crate::{Store, StoreError};
+
+/// Changes of one tool that are read, the latest drift's first.
+const CHANGES: i64 = 500;
+/// Servers behind one fingerprint that are looked at: one registry name may lead to several.
+const SERVERS: i64 = 20;
+
+/// Somebody's question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// Which server.
+    pub server: Reference,
+    /// Which tool; none: the server as a whole.
+    pub tool: Option<Reference>,
+    /// Which definition of it; none: the one it declares now.
+    pub digest: Option<Digest>,
+    /// The published contract hash of the same definition.
+    pub hash: Option<String>,
+}
+
+/// How something is named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reference {
+    /// By name: of a server its identity, short id or alias.
+    Name(String),
+    /// By fingerprint, under any key that the index knows.
+    Fingerprint(Fingerprint),
+}
+
+/// What there is to say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sightings {
+    /// The server; `None`: none goes by that name or fingerprint.
+    pub server: Option<ServerRecord>,
+    /// The tool's name where it was given or is known.
+    pub tool: Option<String>,
+    /// What became of the list of tools that says what is declared now; `None`: nothing was ever determined.
+    pub listing: Option<Listing>,
+    /// The digest of what is declared under the tool's name now.
+    pub current: Option<Digest>,
+    /// The definition that was asked about, else the one declared now: its text, where the index has it.
+    pub definition: Option<String>,
+    /// Every definition that the server ever declared under the tool's name, newest in the timeline first.
+    pub declared: Vec<Sighting>,
+    /// The latest drift of the tool, or of the server.
+    pub drift: Option<ToolDrift>,
+    /// When the drift was found with which the tool left the digest that was asked about.
+    pub left_at: Option<i64>,
+    /// The newest package that was seen to declare the digest (asked about or declared now).
+    pub artifact: Option<Artifact>,
+    /// What installs told of the tool, under every fingerprint of it.
+    pub told: Vec<ToldDefinition>,
+}
+
+/// One definition as the crawl saw it at a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sighting {
+    /// The definition.
+    pub digest: Digest,
+    /// When it was seen first.
+    pub first_seen_at: i64,
+    /// When it was seen last.
+    pub last_seen_at: i64,
+    /// The newest look in the timeline that saw it.
+    pub observation: i64,
+}
+
+/// A drift, as far as one tool or server is concerned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolDrift {
+    /// The drift's number.
+    pub id: i64,
+    /// When it was found.
+    pub found_at: i64,
+    /// The kinds of its changes to that tool, each once, by name.
+    pub kinds: Vec<ChangeKind>,
+}
+
+impl Store {
+    /// What is known of each, in the order asked.
+    pub async fn sightings(&self, questions: &[Question]) -> Result<Vec<Sightings>, StoreError> {
+        let mut session = self.read().await?;
+        let mut all = Vec::with_capacity(questions.len());
+        for question in questions {
+            all.push(answer(&mut session, question).await?);
+        }
+        Ok(all)
+    }
+}
+
+async fn answer(session: &mut Session, question: &Question) -> Result<Sightings, StoreError> {
+    let tool_name = match &question.tool {
+        Some(Reference::Name(name)) => Some(name.as_str()),
+        _ => None,
+    };
+    let candidates = match &question.server {
+        Reference::Name(name) => {
+            let server = servers::find(session, name).await?;
+            server.into_iter().map(|server| server.identity).collect()
+        }
+        Reference::Fingerprint(fingerprint) => identities(session, *fingerprint).await?,
+    };
+    let mut best: Option<Sightings> = None;
+    for identity in candidates {
+        let tool = match &question.tool {
+            Some(Reference::Fingerprint(fingerprint)) => tool_of(session, &identity, *fingerprint).await?,
+            _ => tool_name.map(str::to_owned),
+        };
+        let found = of_server(session, question, &identity, tool).await?;
+        // Of several servers of one name, the one that is meant is the one that declares what was asked about.
+        if best
+            .as_ref()
+            .is_none_or(|best| fit(question, &found) > fit(question, best))
+        {
+            best = Some(found);
+        }
+    }
+    let mut found = best.unwrap_or_else(|| Sightings {
+        tool: tool_name.map(str::to_owned),
+        ..Sightings::default()
+    });
+    let mut tools: BTreeSet<Fingerprint> = BTreeSet::new();
+    match &question.tool {
+        Some(Reference::Fingerprint(fingerprint)) => tools.extend([*fingerprint]),
+        Some(Reference::Name(_)) | None => {}
+    }
+    if let (Some(server), Some(tool)) = (&found.server, &found.tool) {
+        let names = fingerprints::names(session, &stored(&server.identity)).await?;
+        for key in fingerprints::keys(session).await? {
+            tools.extend(names.iter().map(|name| key.tool(name, tool)));
+        }
+    }
+    let digest = question.digest.or(found.current).map(|digest| digest.to_string());
+    let tools: Vec<Fingerprint> = tools.into_iter().collect();
+    found.told = told::definitions(session, &tools, digest.as_deref(), question.hash.as_deref()).await?;
+    Ok(found)
+}
+
+/// How well a server fits what was asked about.
+fn fit(question: &Question, found: &Sightings) -> u8 {
+    let declares = |digest: Digest| found.declared.iter().any(|sighting| sighting.digest == digest);
+    match (question.digest, found.tool.is_some()) {
+        (Some(digest), _) if declares(digest) => 2,
+        (_, has_tool) => u8::from(has_tool && !found.declared.is_empty()),
+    }
+}
+
+async fn of_server(
+    session: &mut Session,
+    question: &Question,
+    identity: &str,
+    tool: Option<String>,
+) -> Result<Sightings, StoreError> {
+    let identity = stored(identity);
+    let mut found = Sightings {
+        server: servers::by_identity(session, &identity).await?,
+        ..Sightings::default()
+    };
+    let observation = found
+        .server
+        .as_ref()
+        .and_then(|server| server.current_observation);
+    if let Some(observation) = observation {
+        found.listing = Some(tool_listing(session, observation).await?);
+    }
+    let Some(tool) = tool else {
+        if question.tool.is_none() {
+            found.drift = server_drift(session, &identity).await?;
+        }
+        return Ok(found);
+    };
+    if let Some(observation) = observation {
+        found.current = declared_now(session, observation, &tool).await?;
+    }
+    found.declared = declared(session, &identity, &tool).await?;
+    let digest = question.digest.or(found.current);
+    (found.drift, found.left_at) = tool_drift(session, &identity, &tool, digest).await?;
+    if let Some(digest) = digest {
+        found.definition = definition(session, digest).await?;
+        // What is declared now is of the version looked at now, whatever other version was looked at since.
+        let newest = match found.current == Some(digest) {
+            true => observation,
+            false => {
+                let sighting = found.declared.iter().find(|sighting| sighting.digest == digest);
+                sighting.map(|sighting| sighting.observation)
+            }
+        };
+        if let Some(newest) = newest {
+            found.artifact = observations::artifact(session, newest).await?;
+        }
+    }
+    found.tool = Some(tool);
+    Ok(found)
+}
+
+/// The servers behind a server's fingerprint.
+async fn identities(session: &mut Session, fingerprint: Fingerprint) -> Result<Vec<String>, StoreError> {
+    let rows: Vec<String> = on!(*session, connection => {
+        sqlx::query_scalar(
+            "SELECT identity FROM fingerprint WHERE fp = $1 AND NOT of_tool ORDER BY identity LIMIT $2",
+        )
+        .bind(fingerprint.as_bytes().as_slice()).bind(SERVERS).fetch_all(connection).await?
+    });
+    rows.into_iter().map(restored).collect()
+}
+
+/// The tool behind a tool's fingerprint, at this server.
+async fn tool_of(
+    session: &mut Session,
+    identity: &str,
+    fingerprint: Fingerprint,
+) -> Result<Option<String>, StoreError> {
+    let row: Option<String> = on!(*session, connection => {
+        sqlx::query_scalar("SELECT tool FROM fingerprint WHERE fp = $1 AND identity = $2 AND of_tool")
+            .bind(fingerprint.as_bytes().as_slice()).bind(stored(identity)).fetch_optional(connection).await?
+    });
+    row.map(restored).transpose()
+}
+
+async fn tool_listing(session: &mut Session, observation: i64) -> Result<Listing, StoreError> {
+    let kept: String = on!(*session, connection => {
+        sqlx::query_scalar(
+            "SELECT u.tool_listing FROM observation o JOIN surface u ON u.record = o.record WHERE o.id = $1",
+        )
+        .bind(observation).fetch_one(connection).await?
+    });
+    surfaces::listing_from_text(kept)
+}
+
+async fn declared_now(
+    session: &mut Session,
+    observation: i64,
+    tool: &str,
+) -> Result<Option<Digest>, StoreError> {
+    let row: Option<String> = on!(*session, connection => {
+        sqlx::query_scalar(
+            "SELECT m.digest FROM observation o JOIN surface_member m ON m.record = o.record
+             WHERE o.id = $1 AND m.kind = $2 AND substr(m.name, 1, 100) = substr($3, 1, 100) AND m.name = $3
+             ORDER BY m.position LIMIT 1",
+        )
+        .bind(observation).bind(MemberKind::Tool.name()).bind(stored(tool)).fetch_optional(connection).await?
+    });
+    row.map(|digest| digest_from_text(&digest)).transpose()
+}
+
+async fn declared(session: &mut Session, identity: &str, tool: &str) -> Result<Vec<Sighting>, StoreError> {
+    let rows: Vec<(String, i64, i64, i64, String)> = on!(*session, connection => {
+        sqlx::query_as(
+            "SELECT DISTINCT m.digest, r.first_at, r.last_at, n.id, n.version_key
+             FROM (SELECT record, MIN(observed_at) AS first_at, MAX(observed_at) AS last_at FROM observation
+                   WHERE identity = $1 AND record IS NOT NULL GROUP BY record) r
+             JOIN surface_member m ON m.record = r.record AND m.kind = $2
+                 AND substr(m.name, 1, 100) = substr($3, 1, 100) AND m.name = $3
+             JOIN observation n ON n.id = (
+                 SELECT o.id FROM observation o WHERE o.record = r.record AND o.identity = $1
+                 ORDER BY o.version_key DESC, o.id DESC LIMIT 1)
+             ORDER BY n.version_key DESC, n.id DESC",
+        )
+        .bind(identity).bind(MemberKind::Tool.name()).bind(stored(tool)).fetch_all(connection).await?
+    });
+    let mut sightings: Vec<Sighting> = Vec::new();
+    for (digest, first_seen_at, last_seen_at, observation, _) in rows {
+        let digest = digest_from_text(&digest)?;
+        match sightings.iter_mut().find(|sighting| sighting.digest == digest) {
+            Some(sighting) => {
+                sighting.first_seen_at = sighting.first_seen_at.min(first_seen_at);
+                sighting.last_seen_at = sighting.last_seen_at.max(last_seen_at);
+            }
+            None => sightings.push(Sighting {
+                digest,
+                first_seen_at,
+                last_seen_at,
+                observation,
+            }),
+        }
+    }
+    Ok(sightings)
+}
+
+/// The tool's latest drift, and when the latest one was found with which it left this digest.
+async fn tool_drift(
+    session: &mut Session,
+    identity: &str,
+    tool: &str,
+    digest: Option<Digest>,
+) -> Result<(Option<ToolDrift>, Option<i64>), StoreError> {
+    let rows: Vec<(i64, i64, String, Option<String>)> = on!(*session, connection => {
+        sqlx::query_as(
+            "SELECT d.id, d.found_at, c.kind, c.before_digest FROM drift d
+             JOIN change c ON c.drift = d.id AND c.subject_kind = $2
+                 AND substr(c.subject_name, 1, 100) = substr($3, 1, 100) AND c.subject_name = $3
+             WHERE d.identity = $1 AND d.replaced_at IS NULL
+             ORDER BY d.version_key DESC, d.after_observation DESC, c.position LIMIT $4",
+        )
+        .bind(identity).bind(MemberKind::Tool.name()).bind(stored(tool)).bind(CHANGES).fetch_all(connection).await?
+    });
+    let digest = digest.map(|digest| digest.to_string());
+    let left = rows
+        .iter()
+        .find(|(.., before)| before.is_some() && *before == digest)
+        .map(|(_, found_at, ..)| *found_at);
+    let Some((id, found_at, ..)) = rows.first().cloned() else {
+        return Ok((None, left));
+    };
+    let kinds: BTreeSet<&str> = rows
+        .iter()
+        .filter(|(of, ..)| *of == id)
+        .map(|(_, _, kind, _)| kind.as_str())
+        .collect();
+    let kinds = kinds.into_iter().map(kind_from_text).collect::<Result<_, _>>()?;
+    Ok((Some(ToolDrift { id, found_at, kinds }), left))
+}
+
+async fn server_drift(session: &mut Session, identity: &str) -> Result<Option<ToolDrift>, StoreError> {
+    let row: Option<(i64, i64)> = on!(*session, connection => {
+        sqlx::query_as(
+            "SELECT id, found_at FROM drift WHERE identity = $1 AND replaced_at IS NULL
+             ORDER BY version_key DESC, after_observation DESC LIMIT 1",
+        )
+        .bind(identity).fetch_optional(connection).await?
+    });
+    let Some((id, found_at)) = row else {
+        return Ok(None);
+    };
+    let kinds: Vec<String> = on!(*session, connection => {
+        sqlx::query_scalar("SELECT DISTINCT kind FROM change WHERE drift = $1 ORDER BY kind")
+            .bind(id).fetch_all(connection).await?
+    });
+    let kinds = kinds
+        .iter()
+        .map(|kind| kind_from_text(kind))
+        .collect::<Result<_, _>>()?;
+    Ok(Some(ToolDrift { id, found_at, kinds }))
+}
+
+fn kind_from_text(kind: &str) -> Result<ChangeKind, StoreError> {
+    ChangeKind::from_name(kind).ok_or_else(|| corrupt("a kind of change", kind))
+}
+
+async fn definition(session: &mut Session, digest: Digest) -> Result<Option<String>, StoreError> {
+    let row: Option<String> = on!(*session, connection => {
+        sqlx::query_scalar("SELECT text FROM definition WHERE digest = $1")
+            .bind(digest.to_string()).fetch_optional(connection).await?
+    });
+    row.map(restored).transpose()
+}
