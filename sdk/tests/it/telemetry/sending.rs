@@ -102,7 +102,7 @@ fn tool(name: &str, more: &str) -> String {
 fn pinned(name: &str) -> Sighting {
     Sighting {
         tool: name.to_owned(),
-        definition: tool(name, ""),
+        definition: tool(name, "").into(),
         sight: Sight::Pinned,
     }
 }
@@ -111,9 +111,9 @@ fn pinned(name: &str) -> Sighting {
 fn hint_flipped(name: &str) -> Sighting {
     Sighting {
         tool: name.to_owned(),
-        definition: tool(name, r#","annotations":{"destructiveHint":true}"#),
+        definition: tool(name, r#","annotations":{"destructiveHint":true}"#).into(),
         sight: Sight::Drifted {
-            before: tool(name, r#","annotations":{"destructiveHint":false}"#),
+            before: tool(name, r#","annotations":{"destructiveHint":false}"#).into(),
             kinds: vec![ChangeKind::AnnotationFlipToDestructive],
         },
     }
