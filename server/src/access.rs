@@ -1,7 +1,7 @@
 //! Who may read this index: everybody, or its members; and who is asking.
 //!
 //! Below it `gate` lets each request pass or not; `key` is the text of an API key, `keys` looks one up, `issue` gives one
-//! out, `redaction` keeps them
+//! out, `setup` makes the first admin, `redaction` keeps them
 //! out of addresses and logs; `limits` counts what one address or one key does, `sender` says whose address it is.
 //!
 //! Invariant: a members-only index tells an anonymous visitor nothing, not even whether a server is in it.
@@ -13,13 +13,13 @@ pub(crate) mod keys;
 pub(crate) mod limits;
 pub(crate) mod redaction;
 mod sender;
+pub(crate) mod setup;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::http::{Extensions, HeaderMap};
 use mcpindex::clock::{Clock, SystemClock};
-use mcpindex_store::accounts::Account;
 
 use crate::app::App;
 use crate::login::session::signed_in;
@@ -76,16 +76,14 @@ pub(crate) enum Caller {
     /// A program, with a key that works.
     Key(Arc<KeyHolder>),
     /// A person who signed in with this browser.
-    Session(Box<Account>),
+    Session,
 }
 
 impl Caller {
     /// Who a browser's cookie says it is.
     async fn of_session(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
         let signed_in = signed_in(app, headers).await?;
-        Ok(signed_in.map_or(Caller::Anonymous, |signed_in| {
-            Caller::Session(Box::new(signed_in.account))
-        }))
+        Ok(signed_in.map_or(Caller::Anonymous, |_| Caller::Session))
     }
 
     pub(crate) fn is_anonymous(&self) -> bool {

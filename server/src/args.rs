@@ -6,8 +6,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use mcpindex_contract::signal::InstallId;
+use mcpindex_store::accounts::{Role, Scopes, UnknownScope};
 use secrecy::SecretString;
 
+use crate::access::issue::USUAL_DAYS;
 use crate::config::{Every, Flags, listen_address};
 use crate::exit::Exit;
 
@@ -94,6 +97,8 @@ pub enum Command {
     Migrate,
     /// Check configuration, data folder, database and package clients
     Doctor(Doctor),
+    /// Accounts, roles and keys, and what installs told
+    Admin(Admin),
     /// Print a configuration file with every setting at its default
     DefaultConfig,
     /// Print the API's description (OpenAPI 3.1)
@@ -207,6 +212,120 @@ pub struct Crawl {
     /// Print the result as JSON
     #[arg(long, requires = "once")]
     pub json: bool,
+}
+
+/// `admin`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  mcpindex-server admin make-admin ada@example.com         the first admin, once ada has signed in
+  mcpindex-server admin create-key ci --scopes read        a key for a program, without any sign-in
+  mcpindex-server admin create-key root --scopes read,ingest,admin
+  mcpindex-server admin keys revoke key_0123456789abcdef
+  mcpindex-server admin purge --install 0123456789abcdef0123456789abcdef
+
+WHO is an account's number, login or e-mail address, as `admin users` shows them.")]
+pub struct Admin {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: AdminCommand,
+}
+
+/// What `admin` does.
+#[derive(Debug, Subcommand)]
+pub enum AdminCommand {
+    /// Make somebody who has an account an admin
+    MakeAdmin {
+        /// Whom
+        who: String,
+    },
+    /// List everybody who has an account
+    Users {
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Give somebody a role
+    Role {
+        /// Whom
+        who: String,
+        /// Which
+        #[arg(value_parser = role)]
+        role: Role,
+    },
+    /// End somebody's sessions and keys, and let them sign in no more
+    Disable {
+        /// Whom
+        who: String,
+    },
+    /// Let somebody who was disabled sign in again; their keys stay revoked
+    Enable {
+        /// Whom
+        who: String,
+    },
+    /// List, make and revoke keys
+    #[command(subcommand)]
+    Keys(AdminKeys),
+    /// Make a key, as `keys create` does
+    CreateKey(CreateKey),
+    /// Forget everything that one install told
+    Purge {
+        /// Its id, 32 hexadecimal digits
+        #[arg(long, value_name = "ID")]
+        install: InstallId,
+    },
+}
+
+/// What `admin keys` does.
+#[derive(Debug, Subcommand)]
+pub enum AdminKeys {
+    /// List keys, never whole
+    List {
+        /// Only this account's
+        #[arg(long, value_name = "WHO")]
+        of: Option<String>,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a key and print it, once
+    Create(CreateKey),
+    /// End a key
+    Revoke {
+        /// Its id, `key_…`
+        id: String,
+    },
+}
+
+/// `admin keys create`
+#[derive(Debug, Args)]
+pub struct CreateKey {
+    /// Whose it is; a name that nobody has becomes an account that only has keys
+    pub who: String,
+    /// What the key is called
+    #[arg(long, default_value = "made on the server's shell")]
+    pub name: String,
+    /// What it is for: read, ingest, admin (the last makes WHO an admin)
+    #[arg(long, value_name = "A,B,…", default_value = "read,ingest", value_parser = scopes)]
+    pub scopes: Scopes,
+    /// Days until it ends
+    #[arg(long, value_name = "N", default_value_t = USUAL_DAYS)]
+    pub days: u32,
+    /// It ends when it is revoked
+    #[arg(long, conflicts_with = "days")]
+    pub no_end: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn role(text: &str) -> Result<Role, String> {
+    let names: Vec<&str> = Role::ALL.into_iter().map(Role::name).collect();
+    Role::from_name(text).ok_or_else(|| format!("expected {}", names.join(", ")))
+}
+
+fn scopes(text: &str) -> Result<Scopes, UnknownScope> {
+    text.replace(',', " ").parse()
 }
 
 /// `doctor`

@@ -3,6 +3,7 @@
 //! Invariant: nothing is opened or made before the settings are understood, and a signal ends every command in order.
 
 pub mod add;
+pub mod admin;
 pub mod backfill;
 pub mod crawl;
 pub mod default_config;
@@ -57,6 +58,7 @@ async fn dispatch(arguments: Arguments, stop: CancellationToken) -> anyhow::Resu
         Command::Doctor(doctor) => {
             until_stopped(doctor::run(settings, &arguments.global.data, doctor), stop).await
         }
+        Command::Admin(admin) => until_stopped(admin::run(settings?, admin), stop).await,
         Command::DefaultConfig => default_config::run(),
         Command::Openapi => openapi::run(),
     }

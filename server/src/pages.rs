@@ -16,6 +16,7 @@ pub(crate) mod error;
 pub(crate) mod home;
 pub(crate) mod server;
 pub(crate) mod servers;
+pub(crate) mod setup;
 pub(crate) mod sign_in;
 pub(crate) mod vocabulary;
 
@@ -25,6 +26,7 @@ use mcpindex_contract::change::ChangeKind;
 use mcpindex_contract::digest::Digest;
 use mcpindex_store::drifts::DriftRecord;
 
+use crate::access::Read;
 use crate::app::App;
 use crate::assets;
 use crate::links;
@@ -48,7 +50,11 @@ struct Frame {
 impl Frame {
     fn new(app: &App, section: &'static str) -> Frame {
         Frame {
-            version: app.version,
+            // Nothing that somebody should know who only found the address.
+            version: match app.access.rules.read {
+                Read::Public => app.version,
+                Read::Members => "",
+            },
             style: assets::style_path(),
             icon: assets::icon_path(),
             section,

@@ -80,6 +80,7 @@ pub fn router(app: App) -> Router {
             "/cli/published",
             get(pages::consent::published).post(pages::consent::decide_published),
         )
+        .route("/setup", get(pages::setup::setup).post(pages::setup::claim))
         .route("/device", get(pages::device::device).post(pages::device::enter))
         .route("/device/decision", post(pages::device::decide))
         .route("/account", get(pages::account::account))

@@ -12,7 +12,7 @@ use axum::http::{Extensions, HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use mcpindex_store::StoreError;
-use mcpindex_store::accounts::{KeyRecord, Scopes};
+use mcpindex_store::accounts::{KeyRecord, Scope, Scopes};
 use mcpindex_store::signals::Network;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -104,7 +104,7 @@ pub(crate) struct ReportBody {
 }
 
 fn names(scopes: Scopes) -> Vec<&'static str> {
-    scopes.iter().map(|scope| scope.name()).collect()
+    scopes.iter().map(Scope::name).collect()
 }
 
 fn key_body(key: KeyRecord, current: &str) -> KeyBody {
@@ -131,7 +131,7 @@ fn day(day: i64) -> Option<String> {
 fn holder(caller: &Caller) -> Result<&Arc<KeyHolder>, Problem> {
     match caller {
         Caller::Key(holder) => Ok(holder),
-        Caller::Anonymous | Caller::Session(_) => Err(Problem::unauthorized()),
+        Caller::Anonymous | Caller::Session => Err(Problem::unauthorized()),
     }
 }
 

@@ -9,10 +9,12 @@ use std::time::Duration;
 use mcpindex_store::{Location, SchemaState, Store, StoreError};
 use tokio::process::Command;
 
-use super::{check_networks, now};
+use super::{check_networks, now, serve};
+use crate::access::Read;
 use crate::args::Doctor;
 use crate::config::{ConfigError, Settings};
 use crate::exit::Exit;
+use crate::login::Login;
 use crate::output::{self, Ink};
 
 /// For one program to tell its version, and for the database to answer.
@@ -66,6 +68,7 @@ pub async fn run(
     checks.push(data_folder(&settings));
     checks.push(database(&settings).await);
     checks.push(listen(&settings));
+    checks.extend(access(&settings).await);
     checks.extend(package_clients().await);
     checks.push(sandbox(&settings));
     checks.push(clock());
@@ -206,6 +209,67 @@ fn listen(settings: &Settings) -> Check {
             format!("can't listen on {address}: {error}; choose another one with --listen"),
         ),
     }
+}
+
+/// Who may read, who can sign in, and whether anybody is an admin.
+async fn access(settings: &Settings) -> Vec<Check> {
+    let address = settings.server.listen;
+    let login = serve::base(settings, address).and_then(|base| serve::login(settings, &base, address));
+    let sign_in_is_on = login.as_ref().is_ok_and(Login::is_on);
+    let mut checks = vec![
+        match settings.for_access(address).read {
+            Read::Public => Check::new("readers", State::Ok, format!("everybody who reaches {address}")),
+            Read::Members if sign_in_is_on => {
+                Check::new("readers", State::Ok, "members, who signed in or have a key")
+            }
+            Read::Members => Check::new(
+                "readers",
+                State::Warn,
+                "members, and nobody can sign in; `mcpindex-server admin create-key NAME` makes a key, or set up sign-in",
+            ),
+        },
+        match &login {
+            Ok(login) => Check::new("sign-in", State::Ok, login.sentence()),
+            Err(error) => Check::new("sign-in", State::Fail, format!("{error:#}")),
+        },
+    ];
+    if sign_in_is_on {
+        checks.extend(admins(settings).await);
+    }
+    if settings.server.public_url.is_some() && settings.server.proxies.is_empty() {
+        checks.push(Check::new(
+            "proxies",
+            State::Warn,
+            "public_url says that people come through a proxy, and `[server] proxies` names none: everybody behind it shares \
+             one limit",
+        ));
+    }
+    checks
+}
+
+/// Whether there is an admin; nothing where the database can't tell, since that has its own line.
+async fn admins(settings: &Settings) -> Option<Check> {
+    let location = settings.location();
+    if matches!(&location, Location::Sqlite(path) if !path.exists()) {
+        return None;
+    }
+    let asked = tokio::time::timeout(ANSWER_TIME, async {
+        let store = Store::open(&location).await?;
+        let has_admin = match store.schema_state().await? {
+            SchemaState::Current => Some(store.has_admin().await?),
+            SchemaState::Behind { .. } | SchemaState::Ahead => None,
+        };
+        store.close().await;
+        Ok::<_, StoreError>(has_admin)
+    });
+    Some(match asked.await.ok()?.ok()?? {
+        true => Check::new("admin", State::Ok, "there is one"),
+        false => Check::new(
+            "admin",
+            State::Warn,
+            "nobody is one; `mcpindex-server admin make-admin WHO`, or the set-up code that `serve` prints",
+        ),
+    })
 }
 
 /// What package targets need. A machine without them can still look at URLs and commands.

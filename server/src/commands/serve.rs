@@ -25,7 +25,7 @@ use url::Url;
 
 use super::lists::Plan;
 use super::{crawler, open_store};
-use crate::access::{Access, Read};
+use crate::access::{Access, Read, setup};
 use crate::api::fingerprint_key::organisation_key;
 use crate::app::{App, Crawling};
 use crate::args::Serve;
@@ -77,6 +77,7 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
         (Ink::Dim, format!("  {:<10}", "sign-in")),
         (Ink::Plain, app.login.sentence()),
     ])?;
+    access_line(&app).await?;
     if serve.starter {
         starter_lines(&lists)?;
     }
@@ -390,6 +391,35 @@ fn start_up_lines(settings: &Settings, address: SocketAddr, crawling: bool) -> s
     Ok(())
 }
 
+/// How somebody gets in who can't yet: the first admin, and members where nobody can sign in.
+async fn access_line(app: &App) -> anyhow::Result<()> {
+    let base = &app.base;
+    let (name, text) = if app.login.is_on() {
+        let Some(code) = setup::offer(&app.store, app.now()).await? else {
+            return Ok(());
+        };
+        (
+            "set-up",
+            format!(
+                "nobody is an admin yet: sign in, and type {code} at {base}setup within 24 hours, or run `mcpindex-server admin \
+                 make-admin`"
+            ),
+        )
+    } else if app.access.rules.read == Read::Members {
+        (
+            "keys",
+            "nobody can sign in, so members need a key: `mcpindex-server admin create-key NAME` makes one"
+                .to_owned(),
+        )
+    } else {
+        return Ok(());
+    };
+    Ok(output::line(&[
+        (Ink::Dim, format!("  {name:<10}")),
+        (Ink::Plain, text),
+    ])?)
+}
+
 fn starter_lines(lists: &[List]) -> std::io::Result<()> {
     output::plain("starter list, run now on this machine:")?;
     let starter = lists.iter().filter(|(source, _)| *source == "starter");
@@ -427,7 +457,7 @@ fn home(settings: &Settings, address: SocketAddr) -> String {
 }
 
 /// How people sign in here. Providers are asked through a client of their own, which admits what the settings name.
-fn login(settings: &Settings, base: &Url, address: SocketAddr) -> anyhow::Result<Login> {
+pub(super) fn login(settings: &Settings, base: &Url, address: SocketAddr) -> anyhow::Result<Login> {
     let admitted =
         login::admitted(&settings.login, &settings.crawl.allow_networks).map_err(Failure::Usage)?;
     let client = GuardedClient::new(&settings.crawl.allow_networks, false)
@@ -439,7 +469,7 @@ fn login(settings: &Settings, base: &Url, address: SocketAddr) -> anyhow::Result
 }
 
 /// [`home`] as a URL.
-fn base(settings: &Settings, address: SocketAddr) -> anyhow::Result<Url> {
+pub(super) fn base(settings: &Settings, address: SocketAddr) -> anyhow::Result<Url> {
     Url::parse(&home(settings, address)).context("the address of this server is no URL")
 }
 

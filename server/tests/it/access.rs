@@ -1,9 +1,8 @@
 //! Who gets in: a members-only index seen from outside, by its members, and what an answer says to caches and logs.
 
-use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -11,7 +10,7 @@ use axum::extract::ConnectInfo;
 use axum::http::{Method, Request};
 use mcpindex::clock::Clock;
 use mcpindex_server::access::key::KeyText;
-use mcpindex_server::access::{Access, AccessRules, Rates, Read, WithoutKeys};
+use mcpindex_server::access::{Access, AccessRules, Rates, Read};
 use mcpindex_server::app::App;
 use mcpindex_server::ingest::{Ingest, IngestRules, Running};
 use mcpindex_server::router::router;
@@ -19,9 +18,9 @@ use mcpindex_store::Store;
 use mcpindex_store::accounts::{Account, KeyRecord, NewKey, Scope, Scopes, SignIn};
 use mcpindex_store::testing::TestStore;
 use tower::ServiceExt;
-use tracing::instrument::WithSubscriber as _;
 
 use crate::client::{Answer, NOW, app};
+use crate::programs::{Place, client};
 use crate::seed::{FILES, PENDING, seed};
 use crate::signals;
 
@@ -533,94 +532,63 @@ async fn a_key_sends_no_more_than_its_limits_from_all_its_addresses() {
     index.stop().await;
 }
 
-/// What a log would get.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test]
-async fn no_key_is_in_any_log_or_in_any_error() {
+async fn no_key_comes_back_in_any_answer() {
     let database = TestStore::sqlite().await;
     let index = Index::members(&database.store);
     let member = key(&database.store, &[Scope::Read]).await.text;
     let stray = foreign_key();
-    let log = Log::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_writer({
-            let log = log.clone();
-            // As `logging` does.
-            move || WithoutKeys(log.clone())
-        })
-        .finish();
-    let asked = async {
-        let mut answers = Vec::new();
-        let authorization = format!("Bearer {member}");
-        for key in [&member, &stray] {
-            let encoded = key.replace('_', "%5f");
-            for path in [
-                format!("/api/v1/servers?key={key}"),
-                format!("/api/v1/servers?api_key={key}&limit=1"),
-                format!("/api/v1/servers?token={encoded}"),
-                format!("/servers?search={encoded}"),
-                format!("/api/v1/servers/{key}"),
-                format!("/servers/{encoded}/{key}"),
-                format!("/api/v1/keys/{key}"),
-                format!("/healthz?{key}"),
-                format!("/assets/{key}"),
-                format!("/nothing/{key}"),
-            ] {
-                for headers in [
-                    &[("referer", key.as_str()), ("user-agent", key)][..],
-                    &[("authorization", authorization.as_str())],
-                ] {
-                    let answer = index.send(HERE, Method::GET, &path, headers, "").await;
-                    assert_eq!(answer.status, 400);
-                    answers.push(answer);
-                }
-            }
-            // Elsewhere it is no matter, and comes back in nothing.
+    let mut answers = Vec::new();
+    let authorization = format!("Bearer {member}");
+    for key in [&member, &stray] {
+        let encoded = key.replace('_', "%5f");
+        for path in [
+            format!("/api/v1/servers?key={key}"),
+            format!("/api/v1/servers?api_key={key}&limit=1"),
+            format!("/api/v1/servers?token={encoded}"),
+            format!("/servers?search={encoded}"),
+            format!("/api/v1/servers/{key}"),
+            format!("/servers/{encoded}/{key}"),
+            format!("/api/v1/keys/{key}"),
+            format!("/healthz?{key}"),
+            format!("/assets/{key}"),
+            format!("/nothing/{key}"),
+        ] {
             for headers in [
-                &[("x-request-id", key.as_str())][..],
-                &[("referer", key), ("user-agent", key), ("cookie", key)],
-                &[("authorization", authorization.as_str()), ("x-request-id", key)],
-                &[("authorization", key)],
+                &[("referer", key.as_str()), ("user-agent", key)][..],
+                &[("authorization", authorization.as_str())],
             ] {
-                for path in ["/api/v1/servers", "/servers", "/api/v1/nothing", "/nothing"] {
-                    answers.push(index.send(HERE, Method::GET, path, headers, "").await);
-                }
+                let answer = index.send(HERE, Method::GET, &path, headers, "").await;
+                assert_eq!(answer.status, 400);
+                answers.push(answer);
             }
-            for body in [
-                format!(r#"{{"name":"{key}","scopes":["read"]}}"#),
-                format!(r#"{{"name":"a","scopes":["{key}"]}}"#),
-                format!(r#"{{"{key}":1}}"#),
-                key.clone(),
-            ] {
-                answers.push(index.ask(&member, Method::POST, "/api/v1/keys", &body).await);
-            }
-            let report = format!(r#"{{"key":"{key}"}}"#);
-            let path = "/api/v1/keys/report-leak";
-            answers.push(index.send(HERE, Method::POST, path, &[], report).await);
         }
-        answers
-    };
-    let answers = asked.with_subscriber(subscriber).await;
-    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    assert!(log.contains("request"), "the log is there");
+        // Elsewhere it is no matter, and comes back in nothing.
+        for headers in [
+            &[("x-request-id", key.as_str())][..],
+            &[("referer", key), ("user-agent", key), ("cookie", key)],
+            &[("authorization", authorization.as_str()), ("x-request-id", key)],
+            &[("authorization", key)],
+        ] {
+            for path in ["/api/v1/servers", "/servers", "/api/v1/nothing", "/nothing"] {
+                answers.push(index.send(HERE, Method::GET, path, headers, "").await);
+            }
+        }
+        for body in [
+            format!(r#"{{"name":"{key}","scopes":["read"]}}"#),
+            format!(r#"{{"name":"a","scopes":["{key}"]}}"#),
+            format!(r#"{{"{key}":1}}"#),
+            key.clone(),
+        ] {
+            answers.push(index.ask(&member, Method::POST, "/api/v1/keys", &body).await);
+        }
+        let report = format!(r#"{{"key":"{key}"}}"#);
+        let path = "/api/v1/keys/report-leak";
+        answers.push(index.send(HERE, Method::POST, path, &[], report).await);
+    }
     for key in [&member, &stray] {
         // Not even most of it, and not in another spelling.
         let secret = &key[5..25];
-        assert!(!log.contains(secret));
         for answer in &answers {
             assert!(!answer.text().contains(secret), "{}", answer.status);
             for value in answer.headers.values() {
@@ -630,5 +598,95 @@ async fn no_key_is_in_any_log_or_in_any_error() {
     }
     let refused = index.get(&format!("/api/v1/servers?key={stray}")).await;
     insta::assert_snapshot!(refused.json()["detail"].as_str().unwrap(), @r#"send the key as `Authorization: Bearer mcpk_…`; addresses are kept in histories and logs, so put a new key in the place of this one (`mcpindex keys rotate`)"#);
+    index.stop().await;
+}
+
+#[tokio::test]
+async fn no_key_is_in_the_programs_log() {
+    let place = Place::new();
+    let made = place.run(&["admin", "create-key", "ci", "--json"]).await.json();
+    let member = made["key"].as_str().unwrap().to_owned();
+    let stray = foreign_key();
+    let log = place.path("log");
+    let file = std::fs::File::create(&log).unwrap();
+    let served = place
+        .serve_logging(&["--no-crawl", "--log", "trace"], file.into())
+        .await;
+    let client = client();
+    let mut answered = Vec::new();
+    for key in [&member, &stray] {
+        let encoded = key.replace('_', "%5f");
+        for path in [
+            "api/v1/whoami".to_owned(),
+            "servers".to_owned(),
+            format!("api/v1/servers?key={key}"),
+            format!("servers?api_key={encoded}"),
+            format!("{encoded}/{key}"),
+        ] {
+            let request = client
+                .get(format!("{}/{path}", served.base))
+                .bearer_auth(key)
+                .header("referer", format!("https://a.example/?key={key}"))
+                .header("user-agent", key)
+                .header("x-request-id", key)
+                .header("cookie", format!("mcpindex={key}"));
+            answered.push(request.send().await.unwrap().status().as_u16());
+        }
+        let body = format!(r#"{{"key":"{stray}","also":"{key}"}}"#);
+        let address = format!("{}/api/v1/keys/report-leak", served.base);
+        answered.push(
+            client
+                .post(&address)
+                .body(body)
+                .send()
+                .await
+                .unwrap()
+                .status()
+                .as_u16(),
+        );
+    }
+    assert_eq!(
+        answered,
+        [200, 200, 400, 400, 400, 400, 401, 401, 400, 400, 400, 400]
+    );
+    assert_eq!(served.terminate().await, Some(0));
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(log.contains("api/v1/whoami"), "the requests are logged");
+    for key in [&member, &stray] {
+        assert!(!log.contains(&key[5..25]));
+    }
+}
+
+#[tokio::test]
+async fn an_install_proves_itself_beside_a_key() {
+    let database = TestStore::sqlite().await;
+    let index = Index::members(&database.store);
+    let sender = key(&database.store, &[Scope::Ingest]).await;
+    let path = "/api/v1/drift/register";
+    let body = format!(r#"{{"install_id":"{}"}}"#, "0".repeat(32));
+    let given = index.ask(&sender.text, Method::POST, path, &body).await;
+    assert_eq!(given.status, 200, "{}", given.text());
+    let token = given.json()["install_token"].as_str().unwrap().to_owned();
+    let authorization = format!("Bearer {}", sender.text);
+    let revoked = async |token: &str| {
+        let headers = [
+            ("authorization", authorization.as_str()),
+            ("mcpindex-install-token", token),
+        ];
+        let answer = index
+            .send(HERE, Method::DELETE, path, &headers, body.clone())
+            .await;
+        answer.status.as_u16()
+    };
+    assert_eq!(revoked("").await, 401);
+    assert_eq!(revoked(&"0".repeat(64)).await, 404);
+    assert_eq!(revoked(&token).await, 200);
+    // Without the key it is nobody's business whether there is such an install.
+    let headers = [("authorization", format!("Bearer {token}"))];
+    let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let answer = index
+        .send(HERE, Method::DELETE, path, &headers, body.clone())
+        .await;
+    assert_eq!(answer.json()["type"], "urn:mcpindex:problem:unauthorized");
     index.stop().await;
 }

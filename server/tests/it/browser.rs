@@ -12,6 +12,7 @@ use axum::extract::ConnectInfo;
 use axum::http::{Method, Request};
 use mcpindex::clock::Clock;
 use mcpindex_crawler::guarded_client::GuardedClient;
+use mcpindex_server::access::{Access, AccessRules, Rates, Read};
 use mcpindex_server::app::App;
 use mcpindex_server::login::settings::{ClientSettings, LoginSettings};
 use mcpindex_server::login::{Login, admitted};
@@ -21,7 +22,7 @@ use mcpindex_store::testing::TestStore;
 use tower::ServiceExt;
 use url::Url;
 
-use crate::client::{Answer, NOW, app};
+use crate::client::{Answer, NOW, app, clock};
 
 /// Where people reach the index.
 pub(crate) const BASE: &str = "https://index.example/";
@@ -78,7 +79,26 @@ impl Index {
         }
     }
 
+    /// One that only its members read.
+    pub(crate) fn of_members(store: &Store, settings: &LoginSettings) -> Index {
+        let rules = AccessRules {
+            read: Read::Members,
+            rates: Rates::default(),
+            proxies: Vec::new(),
+        };
+        Index::with_access(store, settings, None, Access::new(rules, clock()))
+    }
+
     pub(crate) fn over(store: &Store, settings: &LoginSettings, public_url: Option<&str>) -> Index {
+        Index::with_access(store, settings, public_url, Access::public())
+    }
+
+    fn with_access(
+        store: &Store,
+        settings: &LoginSettings,
+        public_url: Option<&str>,
+        access: Access,
+    ) -> Index {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let public_url: Option<Url> = public_url.map(|url| url.parse().unwrap());
         let base = public_url
@@ -92,6 +112,7 @@ impl Index {
         let app = App {
             base: base.clone(),
             login: Arc::new(login),
+            access: Arc::new(access),
             clock: Arc::<Hand>::clone(&clock),
             ..app(store.clone())
         };

@@ -5,6 +5,8 @@
 
 mod access;
 mod access_keys;
+mod access_people;
+mod admin;
 mod answers;
 mod api;
 mod browser;

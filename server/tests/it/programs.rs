@@ -77,13 +77,14 @@ impl Place {
 
     /// Starts `serve` on a free port and waits until it is ready.
     pub(crate) async fn serve(&self, arguments: &[&str]) -> Served {
+        self.serve_logging(arguments, Stdio::inherit()).await
+    }
+
+    /// The same, with the log there.
+    pub(crate) async fn serve_logging(&self, arguments: &[&str], log: Stdio) -> Served {
         let mut line = vec!["serve", "--listen", "127.0.0.1:0"];
         line.extend(arguments);
-        let mut child = self
-            .command(&line)
-            .stderr(Stdio::inherit())
-            .spawn()
-            .expect("serve starts");
+        let mut child = self.command(&line).stderr(log).spawn().expect("serve starts");
         let mut lines = BufReader::new(child.stdout.take().expect("its stdout")).lines();
         let mut printed = Vec::new();
         let base = loop {

@@ -1,0 +1,212 @@
+//! `mcpindex-server admin`: the first admin, roles, keys and forgetting, from the server's shell.
+
+use mcpindex_contract::signal::InstallId;
+use mcpindex_store::Location;
+use mcpindex_store::accounts::{Role, SecretHash};
+use mcpindex_store::testing::{TestStore, on_each_database};
+
+use crate::access::account;
+use crate::client::NOW;
+use crate::programs::{Ended, Place};
+
+/// The program over this database.
+fn place(database: &TestStore) -> Place {
+    Place::with_database(match &database.location {
+        Location::Sqlite(path) => path.display().to_string(),
+        Location::Postgres(url) => url.clone(),
+    })
+}
+
+fn refused(ended: &Ended, line: &str) {
+    assert_eq!(ended.code(), Some(2), "{}", ended.stdout());
+    assert_eq!(ended.stderr(), format!("mcpindex-server: {line}\n"));
+}
+
+fn done(ended: &Ended, line: &str) {
+    assert_eq!(ended.code(), Some(0), "{}", ended.stderr());
+    assert_eq!(ended.stdout(), format!("{line}\n"));
+}
+
+#[tokio::test]
+async fn the_first_admin_is_made_on_the_shell_and_the_last_one_stays() {
+    on_each_database(async |database| {
+        let (store, place) = (&database.store, place(database));
+        let admin = async |arguments: &[&str]| place.run(&[&["admin"], arguments].concat()).await;
+        refused(
+            &admin(&["make-admin", "ada"]).await,
+            "nobody here is called `ada`; `admin users` lists everybody, and an account is made by signing in or by `admin create-key`",
+        );
+        let ada = account(store, "ada").await;
+        let bob = account(store, "bob").await;
+        done(
+            &admin(&["make-admin", "Ada"]).await,
+            "ada (https://login.example) is an admin",
+        );
+        assert_eq!(store.account(ada.id).await.unwrap().unwrap().role, Role::Admin);
+        let last = "ada (https://login.example) is the only admin; make another one first (`admin make-admin`)";
+        refused(&admin(&["role", "ada", "member"]).await, last);
+        refused(&admin(&["disable", "ada"]).await, last);
+        done(
+            &admin(&["role", &bob.id.to_string(), "approver"]).await,
+            "bob (https://login.example) is an approver",
+        );
+        done(
+            &admin(&["disable", "bob"]).await,
+            "bob (https://login.example) is disabled, the sessions are ended and the keys revoked; a server that runs knows \
+             within 30 seconds",
+        );
+        refused(
+            &admin(&["make-admin", "bob"]).await,
+            "bob (https://login.example) is disabled; `admin enable` comes first",
+        );
+        let users = admin(&["users", "--json"]).await.json();
+        let users: Vec<(&str, &str, bool)> = users["users"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|user| {
+                let text = |name: &str| user[name].as_str().unwrap();
+                (text("login"), text("role"), user["disabled_at"].is_null())
+            })
+            .collect();
+        assert_eq!(users, [("ada", "admin", true), ("bob", "approver", false)]);
+        done(
+            &admin(&["enable", "bob"]).await,
+            "bob (https://login.example) may sign in again; the keys stay revoked",
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn whom_a_command_means_is_certain_or_nothing_is_done() {
+    let database = TestStore::sqlite().await;
+    let place = place(&database);
+    let ada = account(&database.store, "ada").await;
+    let local = database.store.local_account("ada", NOW).await.unwrap();
+    let ended = place.run(&["admin", "make-admin", "ada"]).await;
+    refused(
+        &ended,
+        &format!(
+            "`ada` may be {} (ada of https://login.example), {} (ada of local); give the number",
+            ada.id, local.id
+        ),
+    );
+    assert!(!database.store.has_admin().await.unwrap());
+    let ended = place.run(&["admin", "make-admin", &local.id.to_string()]).await;
+    done(&ended, "ada (local) is an admin");
+}
+
+#[tokio::test]
+async fn a_key_from_the_shell_needs_no_sign_in_and_is_printed_once() {
+    on_each_database(async |database| {
+        let (store, place) = (&database.store, place(database));
+        let made = place
+            .run(&[
+                "admin",
+                "create-key",
+                "ci",
+                "--scopes",
+                "read",
+                "--days",
+                "30",
+                "--json",
+            ])
+            .await;
+        assert_eq!(made.code(), Some(0), "{}", made.stderr());
+        let made = made.json();
+        let text = made["key"].as_str().unwrap();
+        let (key, owner) = store.key_of(SecretHash::of(text)).await.unwrap().unwrap();
+        assert_eq!(
+            (owner.issuer.as_str(), owner.login.as_str(), owner.role),
+            ("local", "ci", Role::Member)
+        );
+        assert_eq!(key.expires_at, Some(key.created_at + 30 * 86_400));
+        assert_eq!(made["scopes"], serde_json::json!(["read"]));
+        assert!(!store.has_admin().await.unwrap());
+
+        let root = place
+            .run(&[
+                "admin",
+                "keys",
+                "create",
+                "root",
+                "--scopes",
+                "read,ingest,admin",
+                "--no-end",
+            ])
+            .await;
+        let shown = root.stdout();
+        assert!(shown.starts_with("key      mcpk_"), "{shown}");
+        assert!(
+            shown.contains("account  root (local), admin\nscopes   read ingest admin, without an end\n"),
+            "{shown}"
+        );
+        assert!(store.has_admin().await.unwrap());
+
+        let listed = place.run(&["admin", "keys", "list"]).await.stdout();
+        assert_eq!(listed.lines().count(), 2, "{listed}");
+        assert!(!listed.contains(text), "{listed}");
+        let of = place
+            .run(&["admin", "keys", "list", "--of", "ci", "--json"])
+            .await;
+        assert_eq!(of.json()["keys"].as_array().unwrap().len(), 1);
+
+        let revoked = place.run(&["admin", "keys", "revoke", &key.id]).await;
+        done(
+            &revoked,
+            &format!(
+                "{} is revoked; a server that runs knows within 30 seconds",
+                key.id
+            ),
+        );
+        let unknown = place.run(&["admin", "keys", "revoke", "key_0"]).await;
+        refused(
+            &unknown,
+            "there is no key `key_0`; `admin keys list` shows their ids",
+        );
+        let listed = place.run(&["admin", "keys", "list"]).await.stdout();
+        assert!(
+            listed.contains(&format!("{}  revoked  ci  made on the server's shell", key.id)),
+            "{listed}"
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_key_that_can_not_be_is_not_made() {
+    let place = Place::new();
+    let check = async |arguments: &[&str], expected: &str| {
+        let ended = place
+            .run(&[&["admin", "create-key", "ci"], arguments].concat())
+            .await;
+        assert_eq!(ended.code(), Some(2), "{}", ended.stdout());
+        assert!(ended.stderr().contains(expected), "{}", ended.stderr());
+    };
+    check(
+        &["--scopes", "write"],
+        "`write` is no scope: expected read ingest admin",
+    )
+    .await;
+    check(
+        &["--days", "0"],
+        "no key was made: a key lives from 1 to 3650 days, or without an end",
+    )
+    .await;
+    check(&["--days", "3", "--no-end"], "cannot be used with").await;
+    check(&["--name", ""], "no key was made: the name is not").await;
+}
+
+#[tokio::test]
+async fn an_install_is_forgotten() {
+    on_each_database(async |database| {
+        let place = place(database);
+        let install = InstallId::from_bytes([7; 16]).to_string();
+        let ended = place.run(&["admin", "purge", "--install", &install]).await;
+        done(&ended, &format!("nothing of install {install} is kept"));
+        let wrong = place.run(&["admin", "purge", "--install", "me"]).await;
+        assert_eq!(wrong.code(), Some(2));
+    })
+    .await;
+}
