@@ -53,7 +53,7 @@ fn install(base: &str, key: Option<&str>, state: &Path, mode: Mode) -> (Telemetr
 fn show(telemetry: &Telemetry, server: &Identity, definition: &str, sight: Sight) {
     telemetry.watch(server, "tidy-server").seen(Sighting {
         tool: "tidy".to_owned(),
-        definition: definition.to_owned(),
+        definition: definition.into(),
         sight,
     });
 }
@@ -70,7 +70,7 @@ async fn what_installs_of_ours_saw_another_one_is_warned_of() {
         let (telemetry, _) = install(&served.base, None, &state, Mode::Detection);
         // Nothing that the published hash covers is another: only version 2 can tell of it.
         let drifted = Sight::Drifted {
-            before: DESTRUCTIVE.replace("true", "false"),
+            before: DESTRUCTIVE.replace("true", "false").into(),
             kinds: vec![ChangeKind::AnnotationFlipToDestructive],
         };
         show(&telemetry, &server, DESTRUCTIVE, drifted);
