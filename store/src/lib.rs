@@ -14,6 +14,7 @@ pub mod error;
 mod location;
 pub mod migrate;
 pub mod observations;
+pub mod receipts;
 pub mod servers;
 mod session;
 pub mod signals;

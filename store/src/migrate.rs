@@ -37,6 +37,7 @@ migrations! {
     8 "0008_witnesses",
     9 "0009_signals",
     10 "0010_accounts",
+    12 "0012_receipts",
 }
 
 /// How far a database's schema is from this program's.

@@ -11,6 +11,7 @@ mod observations;
 mod opening;
 mod partial;
 mod postgres;
+mod receipts;
 mod servers;
 mod signals;
 mod targets;
