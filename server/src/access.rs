@@ -1,11 +1,17 @@
 //! Who may read this index: everybody, or its members; and who is asking.
 //!
-//! Below it `key` is the text of an API key, `limits` counts what one address or one key does, `sender` says whose address it is.
+//! Below it `gate` lets each request pass or not; `key` is the text of an API key, `keys` looks one up, `issue` gives one
+//! out, `redaction` keeps them
+//! out of addresses and logs; `limits` counts what one address or one key does, `sender` says whose address it is.
 //!
 //! Invariant: a members-only index tells an anonymous visitor nothing, not even whether a server is in it.
 
+pub(crate) mod gate;
+pub(crate) mod issue;
 pub mod key;
+pub(crate) mod keys;
 pub(crate) mod limits;
+pub(crate) mod redaction;
 mod sender;
 
 use std::net::IpAddr;
@@ -13,9 +19,14 @@ use std::sync::Arc;
 
 use axum::http::{Extensions, HeaderMap};
 use mcpindex::clock::{Clock, SystemClock};
+use mcpindex_store::accounts::Account;
 
+use crate::app::App;
+use crate::problem::Problem;
 pub use limits::Rates;
+pub use redaction::WithoutKeys;
 
+use keys::{KeyHolder, Keys};
 use limits::Limits;
 
 /// Who may read pages, API, feeds and badges.
@@ -25,6 +36,16 @@ pub enum Read {
     Public,
     /// Whoever signed in, or has a key.
     Members,
+}
+
+impl Read {
+    /// `public` or `members`, as the settings write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Read::Public => "public",
+            Read::Members => "members",
+        }
+    }
 }
 
 /// What the settings say of access.
@@ -43,6 +64,29 @@ pub struct Access {
     /// What the settings say.
     pub rules: AccessRules,
     pub(crate) limits: Limits,
+    pub(crate) keys: Keys,
+}
+
+/// Who is asking.
+#[derive(Debug, Clone)]
+pub(crate) enum Caller {
+    /// Nobody says.
+    Anonymous,
+    /// A program, with a key that works.
+    Key(Arc<KeyHolder>),
+    /// A person who signed in with this browser.
+    Session(Box<Account>),
+}
+
+impl Caller {
+    /// Who a browser's cookie says it is.
+    async fn of_session(_app: &App, _headers: &HeaderMap) -> Result<Caller, Problem> {
+        Ok(Caller::Anonymous)
+    }
+
+    pub(crate) fn is_anonymous(&self) -> bool {
+        matches!(self, Caller::Anonymous)
+    }
 }
 
 impl Access {
@@ -50,6 +94,7 @@ impl Access {
     pub fn new(rules: AccessRules, clock: Arc<dyn Clock>) -> Access {
         Access {
             limits: Limits::new(rules.rates.clone(), clock),
+            keys: Keys::default(),
             rules,
         }
     }

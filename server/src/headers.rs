@@ -5,13 +5,14 @@
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
+    ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
 
+use crate::access::redaction::holds_key;
 use crate::assets::hex;
 
 /// The header of the request id, on requests and answers.
@@ -37,12 +38,13 @@ const SECURITY: [(&str, &str); 7] = [
     ("x-frame-options", "DENY"),
 ];
 
-/// Drops a request id that is no plain word: it comes from outside and goes into logs and answers.
+/// Drops a request id that is no plain word, or a key: it comes from outside and goes into logs and answers.
 pub(crate) async fn plain_request_id(mut request: Request, next: Next) -> Response {
     let plain = |value: &HeaderValue| {
         let bytes = value.as_bytes();
         let word = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
-        !bytes.is_empty() && bytes.len() <= MAX_REQUEST_ID && bytes.iter().all(word)
+        let is_key = value.to_str().is_ok_and(holds_key);
+        !bytes.is_empty() && bytes.len() <= MAX_REQUEST_ID && bytes.iter().all(word) && !is_key
     };
     if !request.headers().get(REQUEST_ID).is_some_and(plain) {
         request.headers_mut().remove(REQUEST_ID);
@@ -66,6 +68,15 @@ pub(crate) async fn security(request: Request, next: Next) -> Response {
     headers
         .entry(CACHE_CONTROL)
         .or_insert(HeaderValue::from_static(cache));
+    response
+}
+
+/// Lets `Allow` stand only where the method is what is wrong: elsewhere it tells that an address is there.
+pub(crate) async fn methods_only_where_asked(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    if response.status() != StatusCode::METHOD_NOT_ALLOWED {
+        response.headers_mut().remove(ALLOW);
+    }
     response
 }
 

@@ -1,10 +1,12 @@
 //! The log: to stderr, as text or as JSON lines.
 //!
-//! Invariant: logs never mix with results, which are on stdout; nobody who did not ask for it sees statements of SQL.
+//! Invariant: logs never mix with results, which are on stdout; nobody who did not ask for it sees statements of SQL;
+//! and no key is in it.
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
+use crate::access::WithoutKeys;
 use crate::args::{Arguments, Command, LogFormat};
 use crate::exit::Failure;
 use crate::output;
@@ -21,7 +23,7 @@ pub fn start(arguments: &Arguments) -> Result<(), Failure> {
     let filter = filter(arguments.global.log.as_deref(), runs_on, format)?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| WithoutKeys(std::io::stderr()))
         .with_ansi(output::log_colours());
     match format {
         LogFormat::Text => builder.with_target(false).init(),

@@ -35,6 +35,12 @@ use crate::problem::ProblemBody;
         api::drifts::drift,
         api::definitions::definition,
         api::vocabulary::vocabulary,
+        api::keys::whoami,
+        api::keys::list,
+        api::keys::create,
+        api::keys::report_leak,
+        api::keys::revoke,
+        api::keys::rotate,
         api::health::healthz,
         api::health::readyz,
         api::signals::index,
@@ -49,6 +55,7 @@ use crate::problem::ProblemBody;
     tags(
         (name = "index", description = "Servers, what they declare, and what changed"),
         (name = "signals", description = "What installs tell and ask, in the published clients' shapes"),
+        (name = "keys", description = "A person's keys, and what became of them"),
         (name = "operation", description = "For whoever runs or looks for an index"),
     ),
     // Whoever may read does so without; members show a key where the index is theirs alone.
@@ -75,12 +82,16 @@ const EVERYWHERE: [(&str, &str); 3] = [
 ];
 
 /// What an address that is not public may answer besides.
-const FOR_MEMBERS: [(&str, &str); 2] = [
+const FOR_MEMBERS: [(&str, &str); 3] = [
     (
         "401",
-        "This index is for its members: a key is needed, and there is none, or not a good one",
+        "A key is needed and there is none, or the one that is shown doesn't work",
     ),
     ("403", "The key may not do this"),
+    (
+        "429",
+        "Too many keys that don't work came from this address; `Retry-After` says when to come again",
+    ),
 ];
 
 /// The document as text, indented, with a line break at its end.
@@ -122,11 +133,8 @@ pub fn document() -> Value {
 /// Adds what all operations have in common.
 fn complete(method: &str, path: &str, operation: &mut Map<String, Value>) {
     operation.insert("operationId".to_owned(), operation_id(method, path).into());
-    // `security(())` names an address that is public whatever the index is.
-    let is_public = operation
-        .get("security")
-        .and_then(Value::as_array)
-        .is_some_and(|ways| ways.contains(&json!({})));
+    // `security(())` alone names an address where keys are not looked at.
+    let is_public = operation.get("security").is_some_and(|ways| *ways == json!([{}]));
     let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) else {
         return;
     };

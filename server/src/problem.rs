@@ -8,14 +8,17 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use mcpindex_store::StoreError;
+use mcpindex_store::accounts::Scope;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::access::limits::COME_AGAIN;
+use crate::access::redaction::{redacted, shown_path};
 use crate::app::App;
 use crate::headers::{REQUEST_ID, forget_body};
 use crate::links;
@@ -146,6 +149,68 @@ impl Problem {
         problem
     }
 
+    /// Nobody who may is asking: no key, or one that doesn't work. Which of these it is is not said.
+    pub(crate) fn unauthorized() -> Problem {
+        Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "unauthorized",
+            "This needs a key",
+            "send a key that works as `Authorization: Bearer mcpk_…`; `mcpindex login` gets one".to_owned(),
+        )
+    }
+
+    /// The key works, but not for this.
+    pub(crate) fn lacks_scope(scope: Scope) -> Problem {
+        Problem::new(
+            StatusCode::FORBIDDEN,
+            "forbidden",
+            "The key is not for this",
+            format!("the key lacks the scope `{}`; use one that has it", scope.name()),
+        )
+    }
+
+    /// Whoever asks may not do this.
+    pub(crate) fn forbidden(detail: String) -> Problem {
+        Problem::new(StatusCode::FORBIDDEN, "forbidden", "Not allowed", detail)
+    }
+
+    /// What is asked for does not go with how things stand.
+    pub(crate) fn conflict(detail: String) -> Problem {
+        Problem::new(StatusCode::CONFLICT, "conflict", "Not as things stand", detail)
+    }
+
+    /// Too much came from one address.
+    pub(crate) fn limited(detail: &str) -> Problem {
+        Problem::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "rate-limited",
+            "Too much at once",
+            format!("{detail}; try again in a minute"),
+        )
+    }
+
+    /// There is a key in the request's path or query.
+    pub(crate) fn key_in_address() -> Problem {
+        Problem::new(
+            StatusCode::BAD_REQUEST,
+            "key-in-address",
+            "A key does not belong in an address",
+            "send the key as `Authorization: Bearer mcpk_…`; addresses are kept in histories and logs, so put a new key in \
+             the place of this one (`mcpindex keys rotate`)"
+                .to_owned(),
+        )
+    }
+
+    /// A request's body is not what the call takes.
+    pub(crate) fn bad_body(expected: &str) -> Problem {
+        Problem::new(
+            StatusCode::BAD_REQUEST,
+            "bad-body",
+            "The request's body can't be used",
+            format!("the body can't be used: expected {expected}"),
+        )
+    }
+
     /// Something failed here; the cause is logged and not told.
     pub(crate) fn internal(cause: &dyn std::fmt::Display) -> Problem {
         tracing::error!(%cause, "a request failed");
@@ -226,6 +291,14 @@ impl Problem {
             .collect()
     }
 
+    /// What a handler repeats of a request may hold a key that was sent in the wrong place.
+    fn without_keys(mut self) -> Problem {
+        self.detail = redacted(&self.detail).into_owned();
+        self.search = self.search.map(|search| redacted(&search).into_owned());
+        self.parameter = self.parameter.map(|name| redacted(&name).into_owned());
+        self
+    }
+
     fn json(&self, instance: &str, request_id: &str) -> Response {
         let body = ProblemBody {
             r#type: format!("urn:mcpindex:problem:{}", self.kind),
@@ -260,6 +333,18 @@ impl IntoResponse for Problem {
     /// The bare status with the problem beside it, for [`render`] to write.
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
+        match self.status {
+            StatusCode::UNAUTHORIZED => {
+                let challenge = HeaderValue::from_static("Bearer realm=\"mcpindex\"");
+                response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+            }
+            StatusCode::TOO_MANY_REQUESTS => {
+                response
+                    .headers_mut()
+                    .insert(RETRY_AFTER, HeaderValue::from(COME_AGAIN));
+            }
+            _ => {}
+        }
         response.extensions_mut().insert(self);
         response
     }
@@ -271,8 +356,12 @@ pub(crate) fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
 }
 
 /// Whether an address belongs to programs rather than to people.
-fn is_for_programs(path: &str) -> bool {
-    path.starts_with("/api/") || path == "/api" || path == "/healthz" || path == "/readyz"
+pub(crate) fn is_for_programs(path: &str) -> bool {
+    path.starts_with("/api/")
+        || path == "/api"
+        || path == "/healthz"
+        || path == "/readyz"
+        || path == "/metrics"
 }
 
 /// Writes every failed answer as the problem it is, in the form its reader takes.
@@ -295,8 +384,9 @@ pub(crate) async fn render(State(app): State<App>, request: Request, next: Next)
         .extensions
         .remove::<Problem>()
         .unwrap_or_else(|| Problem::from_status(status));
+    let problem = problem.without_keys();
     let mut rendered = if is_for_programs(&path) {
-        problem.json(&path, &request_id)
+        problem.json(shown_path(&path), &request_id)
     } else {
         error_page(&app, &problem, &request_id)
     };

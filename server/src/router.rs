@@ -8,7 +8,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::limit::RequestBodyLimitLayer;
@@ -16,6 +16,8 @@ use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetReques
 use tower_http::timeout::TimeoutLayer;
 use tower_http::trace::TraceLayer;
 
+use crate::access::gate::gate;
+use crate::access::redaction::{no_key_in_address, shown_path};
 use crate::app::App;
 use crate::headers::REQUEST_ID;
 use crate::{api, assets, headers, openapi, pages, problem};
@@ -52,6 +54,11 @@ pub fn router(app: App) -> Router {
         .route("/api/v1/drifts/{id}", get(api::drifts::drift))
         .route("/api/v1/definitions/{digest}", get(api::definitions::definition))
         .route("/api/v1/vocabulary", get(api::vocabulary::vocabulary))
+        .route("/api/v1/whoami", get(api::keys::whoami))
+        .route("/api/v1/keys", get(api::keys::list).post(api::keys::create))
+        .route("/api/v1/keys/report-leak", post(api::keys::report_leak))
+        .route("/api/v1/keys/{id}", delete(api::keys::revoke))
+        .route("/api/v1/keys/{id}/rotate", post(api::keys::rotate))
         .route("/api/openapi.json", get(openapi::openapi))
         .route("/healthz", get(api::health::healthz))
         .route("/readyz", get(api::health::readyz))
@@ -75,7 +82,9 @@ pub fn router(app: App) -> Router {
 
 /// What lies around every handler. Innermost first: each layer lies around those above it.
 fn within_layers(table: Router, app: App, answer_time: Duration) -> Router {
-    table
+    let table = table
+        .layer(from_fn_with_state(app.clone(), gate))
+        .layer(from_fn(no_key_in_address))
         .layer(TimeoutLayer::with_status_code(
             StatusCode::SERVICE_UNAVAILABLE,
             answer_time,
@@ -88,13 +97,17 @@ fn within_layers(table: Router, app: App, answer_time: Duration) -> Router {
         .layer(TraceLayer::new_for_http().make_span_with(request_span))
         .layer(PropagateRequestIdLayer::new(REQUEST_ID))
         .layer(SetRequestIdLayer::new(REQUEST_ID, MakeRequestUuid))
-        .layer(from_fn(headers::plain_request_id))
+        .layer(from_fn(headers::plain_request_id));
+    // Outside of the table, since the table itself says which methods a route has, whatever its layers answer.
+    Router::new()
+        .fallback_service(table)
+        .layer(from_fn(headers::methods_only_where_asked))
 }
 
 /// What the log says beside everything that happens during one request. The query is left out: it is the reader's.
 fn request_span(request: &Request) -> tracing::Span {
     let id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
-    tracing::info_span!("request", method = %request.method(), path = request.uri().path(), id)
+    tracing::info_span!("request", method = %request.method(), path = shown_path(request.uri().path()), id)
 }
 
 #[cfg(test)]

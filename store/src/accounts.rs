@@ -21,6 +21,8 @@ pub use keys::{KeyMaterial, KeyRecord, NewKey, Scope, Scopes, UnknownScope};
 pub use secret::SecretHash;
 pub use sessions::SessionRecord;
 
+use sqlx::AssertSqlSafe;
+
 use crate::session::{Session, on};
 use crate::text::{indexed, restored, restored_option, stored};
 use crate::{Store, StoreError};
@@ -38,6 +40,10 @@ const LOCAL: &str = "local";
 const SETUP_CODE: i64 = 24 * 3_600;
 /// Whoever changes who is an admin does so one after the other.
 const ADMINS_LOCK: i64 = 0x6d63_7069_6164_6d73;
+
+/// Which rows are over: table, key, and the condition on a time.
+type Over = (&'static str, &'static str, &'static str);
+const SETUP_CODE_OVER: Over = ("setup_code", "hash", "expires_at <= $1");
 
 /// What an account may do. A later one may all that an earlier one may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -159,8 +165,15 @@ impl Store {
     /// Makes the account on its first sign-in, as a member, and updates its login and e-mail address on every later one. A
     /// disabled account comes back as it is, with `disabled_at`.
     ///
-    /// [`StoreError::Refused`]: one of the texts is longer than is kept.
+    /// [`StoreError::Refused`]: one of the texts is longer than is kept, or the issuer is `local`.
     pub async fn sign_in(&self, sign_in: &SignIn, now: i64) -> Result<Account, StoreError> {
+        if sign_in.issuer == LOCAL {
+            return Err(StoreError::Refused {
+                what: format!(
+                    "no provider is the issuer `{LOCAL}`: its accounts are made on the server's shell"
+                ),
+            });
+        }
         let issuer = indexed("issuer", &sign_in.issuer, MAX_ISSUER)?;
         let subject = indexed("subject", &sign_in.subject, MAX_SUBJECT)?;
         let login = indexed("login", &sign_in.login, MAX_LOGIN)?;
@@ -350,17 +363,28 @@ impl Store {
     pub async fn sweep_accounts(&self, now: i64) -> Result<u64, StoreError> {
         let mut session = self.write().await?;
         let mut gone = 0;
-        for (statement, before) in [
-            ("DELETE FROM setup_code WHERE expires_at <= $1", now),
-            (sign_ins::SWEEP, now),
-            (codes::SWEEP, now - codes::REMEMBERED),
-            (devices::SWEEP, now),
-            (sessions::SWEEP_IDLE, now - sessions::IDLE),
-            (sessions::SWEEP_OLD, now - sessions::ABSOLUTE),
-            (keys::SWEEP, now - keys::REMEMBERED),
+        for (over, before) in [
+            (SETUP_CODE_OVER, now),
+            (sign_ins::OVER, now),
+            (codes::OVER, now - codes::REMEMBERED),
+            (devices::OVER, now),
+            (sessions::IDLE_OVER, now - sessions::IDLE),
+            (sessions::ABSOLUTE_OVER, now - sessions::ABSOLUTE),
+            (keys::OVER, now - keys::REMEMBERED),
         ] {
+            let (table, key, condition) = over;
+            // What somebody is at now waits for the next time, and so nobody waits here.
+            let locked = if session.is_postgres() {
+                "FOR UPDATE SKIP LOCKED"
+            } else {
+                ""
+            };
+            // Texts of this crate alone are put in.
+            let sweep = format!(
+                "DELETE FROM {table} WHERE {key} IN (SELECT {key} FROM {table} WHERE {condition} {locked})"
+            );
             gone += on!(session, connection => {
-                sqlx::query(statement).bind(before).execute(connection).await?.rows_affected()
+                sqlx::query(AssertSqlSafe(sweep)).bind(before).execute(connection).await?.rows_affected()
             });
         }
         session.commit().await?;
@@ -376,21 +400,25 @@ async fn account_of(session: &mut Session, id: i64) -> Result<Option<Account>, S
     row.map(account_from_row).transpose()
 }
 
-/// The account, which nobody disables until this transaction ends; `None` when it is disabled or not there.
-async fn hold_enabled(session: &mut Session, id: i64) -> Result<Option<Account>, StoreError> {
+/// The account, which nobody else changes until this transaction ends. Whoever holds keys or sessions of it as well holds it first,
+/// so that nobody waits in a circle.
+async fn hold_account(session: &mut Session, id: i64) -> Result<Option<Account>, StoreError> {
     // SQLite has one writer at a time.
     let statement = if session.is_postgres() {
-        account!(
-            "SELECT",
-            "FROM account WHERE id = $1 AND disabled_at IS NULL FOR NO KEY UPDATE"
-        )
+        account!("SELECT", "FROM account WHERE id = $1 FOR NO KEY UPDATE")
     } else {
-        account!("SELECT", "FROM account WHERE id = $1 AND disabled_at IS NULL")
+        account!("SELECT", "FROM account WHERE id = $1")
     };
     let row: Option<AccountRow> = on!(*session, connection => {
         sqlx::query_as(statement).bind(id).fetch_optional(connection).await?
     });
     row.map(account_from_row).transpose()
+}
+
+/// [`hold_account`] for one that may have sessions and keys; `None` when it is disabled or not there.
+async fn hold_enabled(session: &mut Session, id: i64) -> Result<Option<Account>, StoreError> {
+    let account = hold_account(session, id).await?;
+    Ok(account.filter(|account| account.disabled_at.is_none()))
 }
 
 /// What a caller is told that would give something to an account that may have nothing.

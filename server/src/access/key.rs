@@ -6,6 +6,7 @@
 //! Invariant: the text is in no log and no message: the type has neither `Debug` nor `Display`, and gives its text to
 //! whoever asks for exactly that.
 
+use mcpindex_store::accounts::SecretHash;
 use secrecy::{ExposeSecret as _, SecretString};
 
 /// What every key begins with, those of the published clients too.
@@ -55,6 +56,11 @@ impl KeyText {
     /// The whole text, for the one answer that hands it to its owner.
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
+    }
+
+    /// What the store keeps of it.
+    pub fn hash(&self) -> SecretHash {
+        SecretHash::of(self.expose())
     }
 
     /// What a list shows of it: `mcpk_AbCd…`.

@@ -6,6 +6,7 @@ use mcpindex_store::SchemaState;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::access::Read;
 use crate::app::App;
 use crate::problem::Problem;
 
@@ -13,14 +14,18 @@ use crate::problem::Problem;
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct HealthBody {
     status: &'static str,
-    version: &'static str,
+    /// Only where everybody may read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<&'static str>,
 }
 
 /// The database answers and has the schema of this program.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ReadyBody {
     status: &'static str,
-    database: &'static str,
+    /// Only where everybody may read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    database: Option<&'static str>,
 }
 
 /// Whether the process answers.
@@ -34,7 +39,7 @@ pub(crate) struct ReadyBody {
 pub(crate) async fn healthz(State(app): State<App>) -> Json<HealthBody> {
     Json(HealthBody {
         status: "ok",
-        version: app.version,
+        version: (app.access.rules.read == Read::Public).then_some(app.version),
     })
 }
 
@@ -54,8 +59,14 @@ pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<ReadyBody>, Pr
     match app.store.schema_state().await? {
         SchemaState::Current => Ok(Json(ReadyBody {
             status: "ready",
-            database: app.store.backend(),
+            database: (app.access.rules.read == Read::Public).then_some(app.store.backend()),
         })),
+        _ if app.access.rules.read == Read::Members => {
+            tracing::error!(
+                "the database's schema is not this program's; `mcpindex-server doctor` says more"
+            );
+            Err(Problem::unavailable("the index is not ready"))
+        }
         SchemaState::Behind { missing } => Err(Problem::unavailable(&format!(
             "the database lacks {missing} migrations; `mcpindex-server migrate` applies them"
         ))),

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use mcpindex_contract::json::{self, Value};
 use mcpindex_contract::signal::{self, Fingerprint, InstallId, MAX_SIGNALS, Signal};
 use mcpindex_store::StoreError;
@@ -23,8 +23,9 @@ use utoipa::ToSchema;
 use super::shapes::{
     AnswerShape, AnswersShape, FingerprintsShape, InstallShape, NotRevokedShape, SignalBatch,
 };
-use crate::access::Access;
-use crate::access::limits::{COME_AGAIN, Counted};
+use crate::access::keys::KeyHolder;
+use crate::access::limits::{COME_AGAIN, Counted, Sender};
+use crate::access::{Access, Caller, Read};
 use crate::app::App;
 use crate::assets::hex;
 use crate::ingest::Ingest;
@@ -39,6 +40,8 @@ const MAX_QUESTION_BODY: usize = 64 * 1024;
 const MAX_FINGERPRINTS: usize = 256;
 /// The most installs of one batch that are looked at for proof.
 const MAX_PROVED: usize = 32;
+/// Where the install token is when `Authorization` has a key.
+const INSTALL_TOKEN: &str = "mcpindex-install-token";
 /// Seconds after which a batch that found no room may come again.
 const BUSY_FOR: u64 = 5;
 
@@ -121,6 +124,8 @@ fn as_published(status: StatusCode, body: &impl Serialize) -> Response {
 struct Asked {
     ingest: Arc<Ingest>,
     access: Arc<Access>,
+    /// The key it came with.
+    key: Option<Arc<KeyHolder>>,
     address: IpAddr,
     headers: HeaderMap,
     query: Option<String>,
@@ -131,10 +136,15 @@ impl Asked {
     fn of(app: &App, request: Request) -> Result<Asked, Refusal> {
         let ingest = app.ingest.clone().ok_or(NOT_FOUND)?;
         let (parts, body) = request.into_parts();
+        let key = match parts.extensions.get::<Caller>() {
+            Some(Caller::Key(holder)) => Some(Arc::clone(holder)),
+            _ => None,
+        };
         let address = app.access.sender(&parts.extensions, &parts.headers);
         Ok(Asked {
             ingest,
             access: Arc::clone(&app.access),
+            key,
             address,
             query: parts.uri.query().map(str::to_owned),
             headers: parts.headers,
@@ -144,8 +154,22 @@ impl Asked {
 
     fn limit(&self, counted: Counted, amount: usize) -> Result<(), Refusal> {
         let amount = u64::try_from(amount).unwrap_or(u64::MAX);
-        let allowed = self.access.limits.allows(counted, self.address, amount);
-        if allowed { Ok(()) } else { Err(LIMITED) }
+        let limits = &self.access.limits;
+        let by_key = match counted {
+            Counted::Batches => Some(Counted::KeyBatches),
+            Counted::Signals => Some(Counted::KeySignals),
+            _ => None,
+        };
+        let allows_key = |counted| {
+            let key = self.key.as_ref().map(|holder| Sender::Key(&holder.key.id));
+            key.is_none_or(|key| limits.allows(counted, key, amount))
+        };
+        // A key may be used from many addresses, and an address have many keys.
+        if limits.allows(counted, self.address, amount) && by_key.is_none_or(allows_key) {
+            Ok(())
+        } else {
+            Err(LIMITED)
+        }
     }
 
     fn is_json(&self) -> Result<(), Refusal> {
@@ -171,8 +195,12 @@ impl Asked {
         }
     }
 
-    /// `Authorization: Bearer TOKEN`, by the token's hash.
+    /// `Authorization: Bearer TOKEN`, by the token's hash; beside a key, the token has a header of its own.
     fn token(&self) -> Option<SecretHash> {
+        if self.key.is_some() {
+            let token = self.headers.get(INSTALL_TOKEN)?.to_str().ok()?.trim();
+            return (!token.is_empty()).then(|| SecretHash::of(token));
+        }
         let value = self.headers.get(AUTHORIZATION)?.to_str().ok()?;
         let (scheme, token) = value.split_once(' ')?;
         let token = token.trim();
@@ -190,7 +218,7 @@ fn is_over_limit(error: axum::Error) -> bool {
     post,
     path = "/api/v1/drift",
     tag = "signals",
-    security((), ("install" = [])),
+    security((), ("install" = []), ("key" = [])),
     request_body = SignalBatch,
     responses(
         (status = 204, description = "All of it is kept"),
@@ -263,7 +291,7 @@ pub(crate) struct RegisteredBody {
     post,
     path = "/api/v1/drift/register",
     tag = "signals",
-    security((), ("install" = [])),
+    security((), ("install" = []), ("key" = [])),
     request_body = InstallShape,
     responses(
         (status = 200, body = RegisteredBody),
@@ -314,7 +342,7 @@ async fn give_token(app: &App, request: Request) -> Result<RegisteredBody, Refus
     delete,
     path = "/api/v1/drift/register",
     tag = "signals",
-    security(("install" = [])),
+    security(("install" = []), ("key" = [])),
     params(("install_id" = Option<String>, Query, pattern = "^[0-9a-f]{32}$", description = "The install; or it stands in the body")),
     request_body = Option<InstallShape>,
     responses(
@@ -388,7 +416,7 @@ fn parameter(query: Option<&str>, name: &str) -> Option<String> {
     get,
     path = "/api/v1/drift/any",
     tag = "signals",
-    security(()),
+    security((), ("key" = [])),
     params(("fp" = String, Query, pattern = "^[0-9A-Fa-f]{32}$", description = "The tool's fingerprint")),
     responses(
         (status = 200, body = AnswerShape),
@@ -416,7 +444,7 @@ pub(crate) async fn any(State(app): State<App>, request: Request) -> Response {
     post,
     path = "/api/v1/drift/any",
     tag = "signals",
-    security(()),
+    security((), ("key" = [])),
     request_body = FingerprintsShape,
     responses(
         (status = 200, body = AnswersShape),
@@ -508,9 +536,13 @@ async fn answers(app: &App, ingest: &Ingest, tools: &[Fingerprint]) -> Vec<Answe
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct IndexBody {
     index: &'static str,
-    version: &'static str,
+    /// Only for those who may read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<&'static str>,
     api: &'static str,
-    /// Null where signals are not taken.
+    /// Who may read: `public` or `members`.
+    read: &'static str,
+    /// Null where signals are not taken, or not from whoever asks.
     signals: Option<SignalsBody>,
 }
 
@@ -529,15 +561,22 @@ struct SignalsBody {
     get,
     path = "/.well-known/mcp-index.json",
     tag = "operation",
-    security(()),
+    security((), ("key" = [])),
     responses((status = 200, body = IndexBody))
 )]
-pub(crate) async fn index(State(app): State<App>) -> Json<IndexBody> {
+pub(crate) async fn index(State(app): State<App>, Extension(caller): Extension<Caller>) -> Json<IndexBody> {
+    let read = app.access.rules.read;
+    let is_told = read == Read::Public || !caller.is_anonymous();
+    let takes_signals = app
+        .ingest
+        .as_ref()
+        .is_some_and(|ingest| ingest.rules.open || !caller.is_anonymous());
     Json(IndexBody {
         index: "mcpindex",
-        version: app.version,
+        version: is_told.then_some(app.version),
         api: "/api/v1",
-        signals: app.ingest.is_some().then_some(SignalsBody {
+        read: read.name(),
+        signals: takes_signals.then_some(SignalsBody {
             versions: [1, 2],
             max_signals: MAX_SIGNALS,
             ingest: "/api/v1/drift",

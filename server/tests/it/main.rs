@@ -3,6 +3,8 @@
 //!
 //! Invariant: nothing here leaves the machine but through loopback, and nothing that a test starts outlives it.
 
+mod access;
+mod access_keys;
 mod api;
 mod client;
 mod commands;

@@ -7,9 +7,11 @@ use std::path::Path;
 use axum::http::Method;
 use mcpindex_contract::signal::{Digests, Event, Fingerprint, InstallId, Sdk, Signal, write};
 use mcpindex_server::openapi;
+use mcpindex_store::accounts::Scope;
 use mcpindex_store::testing::TestStore;
 use serde_json::Value;
 
+use crate::access::key;
 use crate::client::{Client, NOW};
 use crate::programs::Place;
 
@@ -63,12 +65,14 @@ fn documented() -> BTreeMap<String, BTreeSet<String>> {
 async fn the_document_names_the_routes_and_methods_of_the_router() {
     let database = TestStore::sqlite().await;
     let client = Client(database.store.clone());
+    let key = key(&database.store, &Scope::ALL).await.text;
+    let key = format!("Bearer {key}");
     let mut routed = BTreeMap::new();
     for path in routed_paths().into_iter().filter(|path| is_for_programs(path)) {
         // Nobody has this method, so the answer lists those that there are.
         let method = Method::from_bytes(b"PROBE").unwrap();
         let filled = path.replace('{', "").replace('}', "");
-        let answer = client.send(method, &filled, &[]).await;
+        let answer = client.send(method, &filled, &[("authorization", &key)]).await;
         assert_eq!(answer.status, 405, "{path}: {}", answer.text());
         let methods = answer
             .header("allow")

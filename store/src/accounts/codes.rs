@@ -6,7 +6,7 @@
 //! Invariant: a code gives at most one key, within 60 seconds.
 
 use super::keys::{insert_key, revoke_line};
-use super::{KeyMaterial, KeyRecord, MAX_NAME, SecretHash, hold_enabled};
+use super::{KeyMaterial, KeyRecord, MAX_NAME, Over, SecretHash, hold_account, hold_enabled};
 use crate::session::on;
 use crate::text::{indexed, restored};
 use crate::{Store, StoreError};
@@ -18,7 +18,7 @@ pub(super) const REMEMBERED: i64 = 86_400;
 /// Bytes of a challenge; that of S256 has 43.
 const MAX_CHALLENGE: usize = 128;
 
-pub(super) const SWEEP: &str = "DELETE FROM login_code WHERE expires_at <= $1";
+pub(super) const OVER: Over = ("login_code", "hash", "expires_at <= $1");
 
 /// What came of bringing a code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,14 +86,15 @@ impl Store {
             .bind(code.bytes()).bind(now).fetch_optional(connection).await?
         });
         let Some((account, expected, name)) = won else {
-            let spent: Option<Option<String>> = on!(session, connection => {
-                sqlx::query_scalar("SELECT key_id FROM login_code WHERE hash = $1 AND used_at IS NOT NULL")
+            let spent: Option<(i64, Option<String>)> = on!(session, connection => {
+                sqlx::query_as("SELECT account, key_id FROM login_code WHERE hash = $1 AND used_at IS NOT NULL")
                     .bind(code.bytes()).fetch_optional(connection).await?
             });
-            let Some(key) = spent else {
+            let Some((account, key)) = spent else {
                 return Ok(Redeemed::Unknown);
             };
             if let Some(key) = &key {
+                hold_account(&mut session, account).await?;
                 revoke_line(&mut session, key, now).await?;
             }
             session.commit().await?;

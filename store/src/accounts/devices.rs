@@ -4,7 +4,7 @@
 //! Invariant: a request gives at most one key, within ten minutes, and is decided at most once.
 
 use super::keys::insert_key;
-use super::{KeyMaterial, KeyRecord, MAX_NAME, SecretHash, hold_enabled};
+use super::{KeyMaterial, KeyRecord, MAX_NAME, Over, SecretHash, hold_enabled};
 use crate::session::on;
 use crate::text::{indexed, restored};
 use crate::{Store, StoreError};
@@ -18,7 +18,7 @@ const TOLERANCE: i64 = 1;
 /// Bytes of a user code.
 const MAX_USER_CODE: usize = 64;
 
-pub(super) const SWEEP: &str = "DELETE FROM device_request WHERE expires_at <= $1";
+pub(super) const OVER: Over = ("device_request", "hash", "expires_at <= $1");
 
 /// A request that waits for somebody's decision.
 #[derive(Debug, Clone, PartialEq, Eq)]

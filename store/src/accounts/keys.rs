@@ -5,7 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Account, MAX_NAME, SecretHash, account_of, hold_enabled, not_enabled};
+use super::{Account, MAX_NAME, Over, SecretHash, account_of, hold_enabled, not_enabled};
 use crate::session::{Session, on};
 use crate::signals::Network;
 use crate::text::{indexed, restored, restored_option, stored};
@@ -20,10 +20,12 @@ pub(super) const REMEMBERED: i64 = 366 * 86_400;
 /// Bytes of what is shown of a key.
 const MAX_SHOWN: usize = 32;
 
-/// A key is let go when nothing points to it: no code that it was given for.
-pub(super) const SWEEP: &str = "DELETE FROM api_key
-     WHERE (revoked_at <= $1 OR expires_at <= $1)
-       AND NOT EXISTS (SELECT 1 FROM login_code c WHERE c.key_id = api_key.id)";
+/// A code that a key was given for still leads to it.
+pub(super) const OVER: Over = (
+    "api_key",
+    "id",
+    "(revoked_at <= $1 OR expires_at <= $1) AND NOT EXISTS (SELECT 1 FROM login_code c WHERE c.key_id = api_key.id)",
+);
 
 /// What a key may be used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -343,7 +345,6 @@ impl Store {
             sqlx::query_scalar("SELECT account FROM api_key WHERE id = $1 AND (account = $2 OR $2 IS NULL)")
                 .bind(stored(id)).bind(of_account).fetch_optional(connection).await?
         });
-        // The account before the key, as where an account is disabled: so nobody waits in a circle.
         let account = match owner {
             Some(owner) => hold_enabled(&mut session, owner).await?,
             None => None,
@@ -454,7 +455,7 @@ pub(super) async fn insert_key(
     })
 }
 
-/// Revokes a key and what it was rotated to, and that again.
+/// Revokes a key of an account that is held, and what it was rotated to, and that again.
 pub(super) async fn revoke_line(session: &mut Session, id: &str, now: i64) -> Result<(), StoreError> {
     let mut next = Some(id.to_owned());
     while let Some(id) = next {

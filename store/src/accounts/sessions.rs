@@ -2,7 +2,7 @@
 //!
 //! Invariant: a session is over 12 hours after it was last used and 7 days after it began, and when its account is disabled.
 
-use super::{Account, SecretHash, account_of, hold_enabled, not_enabled};
+use super::{Account, Over, SecretHash, account_of, hold_enabled, not_enabled};
 use crate::session::on;
 use crate::{Store, StoreError};
 
@@ -13,8 +13,8 @@ pub(super) const ABSOLUTE: i64 = 7 * 86_400;
 /// A use is written down when the last one is this many seconds old, so that a page is no write.
 const NOTED_EVERY: i64 = 300;
 
-pub(super) const SWEEP_IDLE: &str = "DELETE FROM browser_session WHERE used_at <= $1";
-pub(super) const SWEEP_OLD: &str = "DELETE FROM browser_session WHERE created_at <= $1";
+pub(super) const IDLE_OVER: Over = ("browser_session", "hash", "used_at <= $1");
+pub(super) const ABSOLUTE_OVER: Over = ("browser_session", "hash", "created_at <= $1");
 
 /// A browser that is signed in, for the page of its account.
 #[derive(Debug, Clone, PartialEq, Eq)]

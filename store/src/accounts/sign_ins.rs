@@ -4,7 +4,7 @@
 //!
 //! Invariant: each is taken at most once, within ten minutes.
 
-use super::{MAX_NAME, SecretHash};
+use super::{MAX_NAME, Over, SecretHash};
 use crate::session::on;
 use crate::text::{indexed, restored};
 use crate::{Store, StoreError};
@@ -14,7 +14,7 @@ const GOOD_FOR: i64 = 600;
 /// Bytes of the address that they go on to afterwards.
 const MAX_NEXT: usize = 4_000;
 
-pub(super) const SWEEP: &str = "DELETE FROM sign_in WHERE expires_at <= $1";
+pub(super) const OVER: Over = ("sign_in", "hash", "expires_at <= $1");
 
 impl Store {
     /// Begins a sign-in with this provider, after which the browser goes on to `next`. The cookie of the browser is the secret.

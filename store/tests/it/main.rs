@@ -1,5 +1,8 @@
 //! The conformance suite: every method of the store, on SQLite and on Postgres.
 
+mod accounts;
+mod accounts_keys;
+mod accounts_sign_in;
 mod concurrency;
 mod crash;
 mod definitions;

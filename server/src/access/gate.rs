@@ -1,0 +1,204 @@
+//! Who may pass to which address, decided in one place before any handler runs.
+//!
+//! Invariant: an address that is not named in [`Door::of`] is for those who may read, and an address that isn't there is
+//! like one that is: whoever may not read gets the same answer from all of them, whatever the method.
+
+use std::net::IpAddr;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::header::{CACHE_CONTROL, VARY};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use mcpindex_store::accounts::Scope;
+
+use super::keys::Credential;
+use super::{Caller, Read};
+use crate::app::App;
+use crate::links;
+use crate::problem::{Problem, is_for_programs};
+
+/// Who passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Door {
+    /// Everybody; who they are is not asked.
+    Open,
+    /// Everybody; the handler says more to those who may read.
+    Told,
+    /// Whoever may read.
+    Readers,
+    /// Whoever has a key, whatever it is for.
+    KeyHolders,
+    /// Installs that send signals: by the ingest's own switch, or a key for that.
+    Senders,
+    /// The same, asking what others saw.
+    Askers,
+}
+
+impl Door {
+    /// The door of a route of the table; `None` is an address that isn't in it.
+    fn of(route: Option<&str>) -> Door {
+        match route {
+            Some("/healthz" | "/readyz" | "/assets/{file}" | "/api/v1/keys/report-leak") => Door::Open,
+            // Where people sign in and programs come for a key; who they are is found out there.
+            Some(
+                "/login"
+                | "/auth/{provider}"
+                | "/auth/{provider}/callback"
+                | "/logout"
+                | "/cli/login"
+                | "/cli/published"
+                | "/device"
+                | "/device/decision"
+                | "/setup"
+                | "/api/auth/login/start"
+                | "/api/v1/cli/token"
+                | "/api/v1/device/code"
+                | "/api/v1/device/token",
+            ) => Door::Open,
+            Some("/.well-known/mcp-index.json") => Door::Told,
+            Some(
+                "/api/v1/whoami"
+                | "/api/v1/keys"
+                | "/api/v1/keys/{id}"
+                | "/api/v1/keys/{id}/rotate"
+                | "/api/v1/fingerprint-key",
+            ) => Door::KeyHolders,
+            Some("/api/v1/drift" | "/api/v1/drift/register" | "/api/v1/receipts") => Door::Senders,
+            Some("/api/v1/drift/any") => Door::Askers,
+            _ => Door::Readers,
+        }
+    }
+}
+
+/// Finds out who is asking, and lets them pass or not. The handler finds the [`Caller`] among the request's extensions.
+pub(crate) async fn gate(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>();
+    let door = Door::of(route.map(MatchedPath::as_str));
+    if door == Door::Open {
+        request.extensions_mut().insert(Caller::Anonymous);
+        return next.run(request).await;
+    }
+    let address = app.access.sender(request.extensions(), request.headers());
+    let is_for_programs = is_for_programs(request.uri().path());
+    let caller = match caller(&app, door, request.headers(), address, is_for_programs).await {
+        Ok(caller) => caller,
+        Err(problem) => return for_them_alone(problem.into_response()),
+    };
+    let is_private = app.access.rules.read == Read::Members || !caller.is_anonymous();
+    let response = match passes(&app, door, &caller) {
+        Ok(()) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(Refused::Anonymous) if !is_for_programs => to_sign_in(request.method(), request.uri()),
+        Err(Refused::Anonymous) => Problem::unauthorized().into_response(),
+        Err(Refused::Scope(scope)) => Problem::lacks_scope(scope).into_response(),
+    };
+    if is_private {
+        for_them_alone(response)
+    } else {
+        response
+    }
+}
+
+async fn caller(
+    app: &App,
+    door: Door,
+    headers: &HeaderMap,
+    address: IpAddr,
+    is_for_programs: bool,
+) -> Result<Caller, Problem> {
+    match Credential::of(headers) {
+        Credential::Key(text) => {
+            let holder = app.access.keys.holder(app, &text, address).await?;
+            Ok(Caller::Key(holder))
+        }
+        // An install token, which the handler reads.
+        Credential::Token if matches!(door, Door::Senders | Door::Askers) => Ok(Caller::Anonymous),
+        Credential::Token | Credential::Wrong => Err(Problem::unauthorized()),
+        // A browser sends its cookie along with whatever another page makes it ask, so programs' addresses don't read it.
+        Credential::None if is_for_programs => Ok(Caller::Anonymous),
+        Credential::None => Caller::of_session(app, headers).await,
+    }
+}
+
+/// Why somebody does not pass.
+enum Refused {
+    /// Nobody is known to ask.
+    Anonymous,
+    /// The key is not for this.
+    Scope(Scope),
+}
+
+fn passes(app: &App, door: Door, caller: &Caller) -> Result<(), Refused> {
+    let is_public = app.access.rules.read == Read::Public;
+    // What is switched off altogether is the handlers' to say.
+    let takes_signals = app.ingest.as_ref().is_none_or(|ingest| ingest.rules.open);
+    let scopes = match caller {
+        Caller::Anonymous => {
+            let passes = match door {
+                Door::Open | Door::Told => true,
+                Door::Readers => is_public,
+                Door::Senders | Door::Askers => takes_signals,
+                Door::KeyHolders => false,
+            };
+            return if passes { Ok(()) } else { Err(Refused::Anonymous) };
+        }
+        Caller::Session(_) => return Ok(()),
+        Caller::Key(holder) => holder.key.scopes,
+    };
+    let (passes, lacks) = match door {
+        Door::Open | Door::Told | Door::KeyHolders => (true, Scope::Read),
+        Door::Readers => (is_public || scopes.contains(Scope::Read), Scope::Read),
+        Door::Askers => {
+            let may = scopes.contains(Scope::Read) || scopes.contains(Scope::Ingest);
+            (takes_signals || may, Scope::Ingest)
+        }
+        Door::Senders => (scopes.contains(Scope::Ingest), Scope::Ingest),
+    };
+    if passes {
+        Ok(())
+    } else {
+        Err(Refused::Scope(lacks))
+    }
+}
+
+/// People are sent to where they can sign in, and from there back.
+fn to_sign_in(method: &Method, uri: &Uri) -> Response {
+    let next = uri.path_and_query().map(ToString::to_string);
+    let is_read = matches!(*method, Method::GET | Method::HEAD);
+    let location = links::with_query("/login", &[("next", next.filter(|_| is_read))]);
+    (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response()
+}
+
+/// No shared cache may keep this answer, nor give it to another caller.
+fn for_them_alone(mut response: Response) -> Response {
+    let is_read = response.status().is_success();
+    let headers = response.headers_mut();
+    let cache = if is_read && !says_no_store(headers) {
+        "private, no-cache"
+    } else {
+        "private, no-store"
+    };
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static(cache));
+    headers.append(VARY, HeaderValue::from_static("Authorization, Cookie"));
+    response
+}
+
+fn says_no_store(headers: &HeaderMap) -> bool {
+    let value = headers.get(CACHE_CONTROL).and_then(|value| value.to_str().ok());
+    value.is_some_and(|value| value.contains("no-store"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_named_is_for_readers() {
+        for route in [None, Some("/"), Some("/api/v1/servers"), Some("/made/tomorrow")] {
+            assert_eq!(Door::of(route), Door::Readers, "{route:?}");
+        }
+    }
+}

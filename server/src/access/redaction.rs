@@ -1,0 +1,148 @@
+//! Keys where they don't belong: in addresses, in ids, in what is logged.
+//!
+//! A key in an address ends up in histories, proxies' logs and `Referer`, so a request with one is refused whatever it asks
+//! for. What is logged and what problems say passes [`redacted`], so that not even a dependency's words hold a key.
+//!
+//! Invariant: a text that was redacted holds no key of ours and none of the published clients'.
+
+use std::borrow::Cow;
+use std::io;
+
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::key::PREFIX;
+use crate::problem::Problem;
+
+/// Characters after the prefix that make a text a key, or what is left of one. Lists show four.
+const LEAST: usize = 8;
+/// What stands in its place.
+const REDACTED: &str = "mcpk_…";
+
+/// Where the first key in this text begins and ends.
+fn first(text: &[u8]) -> Option<(usize, usize)> {
+    let prefix = PREFIX.as_bytes();
+    let mut from = 0;
+    loop {
+        let rest = text.get(from..)?;
+        let start = from + rest.windows(prefix.len()).position(|window| window == prefix)?;
+        let secret = start + prefix.len();
+        let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
+        let length = text[secret..].iter().take_while(|byte| is_part(byte)).count();
+        if length >= LEAST {
+            return Some((start, secret + length));
+        }
+        from = secret;
+    }
+}
+
+/// Whether there is a key in this part of an address, however it is percent-encoded.
+pub(crate) fn holds_key(part: &str) -> bool {
+    let mut decoded = Vec::with_capacity(part.len());
+    let bytes = part.as_bytes();
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let encoded = (*byte == b'%')
+            .then(|| part.get(at + 1..at + 3))
+            .flatten()
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        decoded.push(encoded.unwrap_or(*byte));
+        at += if encoded.is_some() { 3 } else { 1 };
+    }
+    first(&decoded).is_some()
+}
+
+/// The text with `mcpk_…` for each key in it.
+pub(crate) fn redacted(text: &str) -> Cow<'_, str> {
+    match redacted_bytes(text.as_bytes()) {
+        Cow::Borrowed(_) => Cow::Borrowed(text),
+        // Only ASCII was cut out.
+        Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+    }
+}
+
+fn redacted_bytes(text: &[u8]) -> Cow<'_, [u8]> {
+    if first(text).is_none() {
+        return Cow::Borrowed(text);
+    }
+    let mut kept = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((start, end)) = first(rest) {
+        kept.extend_from_slice(&rest[..start]);
+        kept.extend_from_slice(REDACTED.as_bytes());
+        rest = &rest[end..];
+    }
+    kept.extend_from_slice(rest);
+    Cow::Owned(kept)
+}
+
+/// The path as it may be shown and logged.
+pub(crate) fn shown_path(path: &str) -> &str {
+    if holds_key(path) { "/…" } else { path }
+}
+
+/// Refuses a request that has a key in its address, before anything else looks at it.
+pub(crate) async fn no_key_in_address(request: Request, next: Next) -> Response {
+    let uri = request.uri();
+    if holds_key(uri.path()) || uri.query().is_some_and(holds_key) {
+        return Problem::key_in_address().into_response();
+    }
+    next.run(request).await
+}
+
+/// A writer of logs that lets no key through. Each line must come in one piece, as `tracing` writes it.
+pub struct WithoutKeys<W>(pub W);
+
+impl<W: io::Write> io::Write for WithoutKeys<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.write_all(&redacted_bytes(line))?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    const OURS: &str = "mcpk_0123456789abcdefghijklmnopqrstABCDEF";
+    const PUBLISHED: &str = "mcpk_AbC-dEf_0123456789abcdefghijklmnopqrstuvwxyz";
+
+    #[test]
+    fn every_key_of_a_text_is_cut_out() {
+        let check = |text: &str, expected: &str| assert_eq!(redacted(text), expected);
+        check("no key", "no key");
+        check(OURS, "mcpk_…");
+        check(
+            &format!("a {OURS}, \"{PUBLISHED}\"; é"),
+            "a mcpk_…, \"mcpk_…\"; é",
+        );
+        check("mcpk_AbCd… is what lists show", "mcpk_AbCd… is what lists show");
+        check("mcpk_mcpk_12345678", "mcpk_…");
+        check("mcpk_1 mcpk_123456789", "mcpk_1 mcpk_…");
+        check("mcpk_", "mcpk_");
+    }
+
+    #[test]
+    fn a_key_in_an_address_is_seen_however_it_is_written() {
+        assert!(holds_key(&format!("/servers/{OURS}")));
+        assert!(holds_key("a=b&key=%6dcpk%5F0123456789"));
+        assert!(!holds_key("search=mcpk_&after=12345678%"));
+        assert_eq!(shown_path("/servers/%6Dcpk_0123456789"), "/…");
+        assert_eq!(shown_path("/servers/%6D%"), "/servers/%6D%");
+    }
+
+    #[test]
+    fn a_log_is_written_without_keys() {
+        let mut log = WithoutKeys(Vec::new());
+        writeln!(log, "header {OURS}").unwrap();
+        log.write_all(format!("x={PUBLISHED}\n").as_bytes()).unwrap();
+        assert_eq!(String::from_utf8(log.0).unwrap(), "header mcpk_…\nx=mcpk_…\n");
+    }
+}

@@ -1,0 +1,389 @@
+//! A person's API keys, asked about and changed with one of them; and what happens to a key that somebody found.
+//!
+//! Invariant: a key is in one answer, the one that gives it; with a key nobody reaches another account's keys, nor one
+//! that allows more than it does.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, Request, State};
+use axum::http::header::CACHE_CONTROL;
+use axum::http::{Extensions, HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use mcpindex_store::StoreError;
+use mcpindex_store::accounts::{KeyRecord, Scopes};
+use mcpindex_store::signals::Network;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::access::Caller;
+use crate::access::issue::{IssueError, Wish, issue};
+use crate::access::key::KeyText;
+use crate::access::keys::KeyHolder;
+use crate::access::limits::Counted;
+use crate::app::App;
+use crate::problem::Problem;
+use crate::when::rfc3339;
+
+const WISH: &str =
+    "`{\"name\": TEXT, \"scopes\": [\"read\", \"ingest\"], \"expires_in_days\": NUMBER or null}`";
+const REPORT: &str = "`{\"key\": \"mcpk_…\"}`";
+const DAY: i64 = 86_400;
+
+/// Who asks, and with which key.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WhoAmIBody {
+    login: String,
+    /// `member`, `approver` or `admin`.
+    role: &'static str,
+    /// Who says who this is: a provider's issuer, or `local`.
+    issuer: String,
+    key: OwnKeyBody,
+}
+
+/// The key that asks.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct OwnKeyBody {
+    id: String,
+    name: String,
+    shown: String,
+    scopes: Vec<&'static str>,
+    expires_at: Option<String>,
+}
+
+/// One of a person's keys.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct KeyBody {
+    id: String,
+    name: String,
+    /// Its first letters.
+    shown: String,
+    scopes: Vec<&'static str>,
+    created_at: Option<String>,
+    /// Null: it ends when it is revoked.
+    expires_at: Option<String>,
+    /// A day; null when never.
+    last_used_on: Option<String>,
+    revoked_at: Option<String>,
+    /// The key that a rotation put in its place.
+    replaced_by: Option<String>,
+    /// Whether it is the one that asks.
+    current: bool,
+}
+
+/// All keys of a person.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct KeysBody {
+    keys: Vec<KeyBody>,
+}
+
+/// A key that was made, and the only answer that has it whole.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct NewKeyBody {
+    key: String,
+    #[serde(flatten)]
+    record: KeyBody,
+}
+
+/// A key that is asked for.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WishBody {
+    name: String,
+    scopes: Vec<String>,
+    /// Left out, it is null.
+    expires_in_days: Option<u32>,
+}
+
+/// A key that somebody found.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReportBody {
+    key: String,
+}
+
+fn names(scopes: Scopes) -> Vec<&'static str> {
+    scopes.iter().map(|scope| scope.name()).collect()
+}
+
+fn key_body(key: KeyRecord, current: &str) -> KeyBody {
+    KeyBody {
+        current: key.id == current,
+        id: key.id,
+        name: key.name,
+        shown: key.shown,
+        scopes: names(key.scopes),
+        created_at: rfc3339(key.created_at),
+        expires_at: key.expires_at.and_then(rfc3339),
+        last_used_on: key.last_used_on.and_then(day),
+        revoked_at: key.revoked_at.and_then(rfc3339),
+        replaced_by: key.replaced_by,
+    }
+}
+
+/// `2026-11-30`, of days since 1970-01-01.
+fn day(day: i64) -> Option<String> {
+    let time = rfc3339(day.saturating_mul(DAY))?;
+    time.split_once('T').map(|(date, _)| date.to_owned())
+}
+
+fn holder(caller: &Caller) -> Result<&Arc<KeyHolder>, Problem> {
+    match caller {
+        Caller::Key(holder) => Ok(holder),
+        Caller::Anonymous | Caller::Session(_) => Err(Problem::unauthorized()),
+    }
+}
+
+/// Whose key this is.
+#[utoipa::path(
+    get,
+    path = "/api/v1/whoami",
+    tag = "keys",
+    security(("key" = [])),
+    responses((status = 200, body = WhoAmIBody))
+)]
+pub(crate) async fn whoami(Extension(caller): Extension<Caller>) -> Result<Json<WhoAmIBody>, Problem> {
+    let KeyHolder { account, key } = holder(&caller)?.as_ref();
+    Ok(Json(WhoAmIBody {
+        login: account.login.clone(),
+        role: account.role.name(),
+        issuer: account.issuer.clone(),
+        key: OwnKeyBody {
+            id: key.id.clone(),
+            name: key.name.clone(),
+            shown: key.shown.clone(),
+            scopes: names(key.scopes),
+            expires_at: key.expires_at.and_then(rfc3339),
+        },
+    }))
+}
+
+/// The keys of whoever asks.
+#[utoipa::path(
+    get,
+    path = "/api/v1/keys",
+    tag = "keys",
+    security(("key" = [])),
+    responses((status = 200, body = KeysBody))
+)]
+pub(crate) async fn list(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Json<KeysBody>, Problem> {
+    let holder = holder(&caller)?;
+    let keys = app.store.keys(Some(holder.account.id)).await?;
+    let keys = keys.into_iter().map(|key| key_body(key, &holder.key.id));
+    Ok(Json(KeysBody { keys: keys.collect() }))
+}
+
+/// Makes a key, which allows no more than the one that asks. This answer alone has it whole.
+#[utoipa::path(
+    post,
+    path = "/api/v1/keys",
+    tag = "keys",
+    security(("key" = [])),
+    request_body = WishBody,
+    responses(
+        (status = 201, body = NewKeyBody),
+        (status = 409, description = "The account has too many keys"),
+        (status = 413, description = "More than 64 KiB"),
+    )
+)]
+pub(crate) async fn create(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    sent: Sent,
+) -> Result<Response, Problem> {
+    let holder = holder(&caller)?;
+    let body: WishBody = serde_json::from_slice(&sent.body).map_err(|_| Problem::bad_body(WISH))?;
+    let scopes: Scopes = body
+        .scopes
+        .join(" ")
+        .parse()
+        .map_err(|_| Problem::bad_body(WISH))?;
+    if !scopes.is_within(holder.key.scopes) {
+        return Err(more_than_this_key(holder));
+    }
+    let wish = Wish {
+        name: body.name,
+        scopes,
+        days: body.expires_in_days,
+    };
+    let network = Network::of(app.access.sender(&sent.extensions, &sent.headers));
+    match issue(&app.store, &holder.account, &wish, Some(network), app.now()).await {
+        Ok((text, record)) => Ok(given(&text, record, &holder.key.id)),
+        Err(IssueError::Wish(detail)) => Err(Problem::bad_body(&format!("{WISH}; {detail}"))),
+        Err(IssueError::NotAllowed(detail)) => Err(Problem::forbidden(detail)),
+        Err(IssueError::Store(error)) => Err(refused(error)),
+        Err(error @ IssueError::Random(_)) => Err(Problem::internal(&error)),
+    }
+}
+
+/// Puts a new key in the place of this one, which works for another 24 hours.
+#[utoipa::path(
+    post,
+    path = "/api/v1/keys/{id}/rotate",
+    tag = "keys",
+    security(("key" = [])),
+    params(("id" = String, Path, description = "`key_…`")),
+    responses(
+        (status = 201, body = NewKeyBody),
+        (status = 404, description = "No such key of whoever asks"),
+        (status = 409, description = "It has ended, or was rotated before"),
+        (status = 413, description = "More than 64 KiB"),
+    )
+)]
+pub(crate) async fn rotate(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    sent: Sent,
+) -> Result<Response, Problem> {
+    let holder = holder(&caller)?;
+    reachable(&app, holder, &id).await?;
+    let text = KeyText::generate().map_err(|error| Problem::internal(&error))?;
+    let network = Network::of(app.access.sender(&sent.extensions, &sent.headers));
+    let rotated = app
+        .store
+        .rotate_key(
+            &id,
+            Some(holder.account.id),
+            text.hash(),
+            &text.shown(),
+            Some(&network),
+            app.now(),
+        )
+        .await
+        .map_err(refused)?;
+    app.access.keys.forget(&id);
+    let record = rotated.ok_or_else(|| {
+        Problem::conflict(format!(
+            "the key `{id}` has ended or was rotated before; `mcpindex keys list` shows which one is in its place"
+        ))
+    })?;
+    Ok(given(&text, record, &holder.key.id))
+}
+
+/// Ends a key.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/keys/{id}",
+    tag = "keys",
+    security(("key" = [])),
+    params(("id" = String, Path, description = "`key_…`")),
+    responses(
+        (status = 204, description = "It doesn't work any more; another replica may take 30 seconds to know"),
+        (status = 404, description = "No such key of whoever asks"),
+    )
+)]
+pub(crate) async fn revoke(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let holder = holder(&caller)?;
+    reachable(&app, holder, &id).await?;
+    app.store
+        .revoke_key(&id, Some(holder.account.id), app.now())
+        .await?;
+    app.access.keys.forget(&id);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Ends a key that somebody found: who has it may do that. The answer does not say whether it was one.
+#[utoipa::path(
+    post,
+    path = "/api/v1/keys/report-leak",
+    tag = "keys",
+    security(()),
+    request_body = ReportBody,
+    responses(
+        (status = 204, description = "If it was a key, it is none any more"),
+        (status = 413, description = "More than 64 KiB"),
+        (status = 429, description = "More than one address may report; `Retry-After` says when to come again"),
+    )
+)]
+pub(crate) async fn report_leak(State(app): State<App>, sent: Sent) -> Result<StatusCode, Problem> {
+    let address = app.access.sender(&sent.extensions, &sent.headers);
+    if !app.access.limits.allows(Counted::LeakReport, address, 1) {
+        return Err(Problem::limited("too many keys were reported from this address"));
+    }
+    let body: ReportBody = serde_json::from_slice(&sent.body).map_err(|_| Problem::bad_body(REPORT))?;
+    if let Some(text) = KeyText::parse(body.key.trim()) {
+        let hash = text.hash();
+        if app.store.revoke_key_by_hash(hash, app.now()).await? {
+            tracing::warn!(
+                shown = text.shown(),
+                "a key was reported as leaked; it is revoked"
+            );
+        }
+        app.access.keys.forget_hash(hash);
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// A request's body, and what says where it came from.
+pub(crate) struct Sent {
+    headers: HeaderMap,
+    extensions: Extensions,
+    body: Bytes,
+}
+
+impl<S: Send + Sync> axum::extract::FromRequest<S> for Sent {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, state: &S) -> Result<Sent, Response> {
+        let (headers, extensions) = (request.headers().clone(), request.extensions().clone());
+        let body = Bytes::from_request(request, state).await;
+        Ok(Sent {
+            headers,
+            extensions,
+            body: body.map_err(IntoResponse::into_response)?,
+        })
+    }
+}
+
+/// The key of this id is there, of the same account, and allows no more than the one that asks.
+async fn reachable(app: &App, holder: &KeyHolder, id: &str) -> Result<(), Problem> {
+    let keys = app.store.keys(Some(holder.account.id)).await?;
+    let key = keys.into_iter().find(|key| key.id == id).ok_or_else(|| {
+        Problem::unknown(
+            "unknown-key",
+            "No such key",
+            format!(
+                "you have no key `{}`; `mcpindex keys list` shows them",
+                id.escape_debug()
+            ),
+        )
+    })?;
+    if key.scopes.is_within(holder.key.scopes) {
+        Ok(())
+    } else {
+        Err(more_than_this_key(holder))
+    }
+}
+
+fn more_than_this_key(holder: &KeyHolder) -> Problem {
+    Problem::forbidden(format!(
+        "that key allows more than the one you ask with, which has `{}`; use one that has as much",
+        holder.key.scopes
+    ))
+}
+
+/// 201 with the key.
+fn given(text: &KeyText, record: KeyRecord, current: &str) -> Response {
+    let body = NewKeyBody {
+        key: text.expose().to_owned(),
+        record: key_body(record, current),
+    };
+    (StatusCode::CREATED, [(CACHE_CONTROL, "no-store")], Json(body)).into_response()
+}
+
+/// What the store refuses is the asker's to mend.
+fn refused(error: StoreError) -> Problem {
+    match error {
+        StoreError::Refused { what } => Problem::conflict(what),
+        error => error.into(),
+    }
+}
