@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use mcpindex::clock::{Clock, SystemClock};
 use mcpindex_contract::signal::{Event, Fingerprint, InstallId, Sdk, Signal, write};
-use mcpindex_server::access::{Access, AccessRules, Rates, Read};
+use mcpindex_server::access::{Access, AccessRules, Metrics, Rates, Read};
 use mcpindex_server::app::App;
 use mcpindex_server::ingest::{FleetRule, Ingest, IngestRules};
 use mcpindex_server::login::Login;
@@ -163,6 +163,7 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
             anonymous_networks: 3,
         },
         keep: 30 * 86_400,
+        receipts: None,
     };
     let access = AccessRules {
         read: Read::Public,
@@ -174,6 +175,7 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
             ..Rates::default()
         },
         proxies: Vec::new(),
+        metrics: Metrics::Open,
     };
     let access = Access::new(access, Arc::clone(&clock));
     let listener = TcpListener::bind("127.0.0.1:0").await?;

@@ -10,6 +10,7 @@ pub(crate) mod definitions;
 pub(crate) mod drifts;
 pub(crate) mod health;
 pub(crate) mod keys;
+pub(crate) mod receipts;
 pub(crate) mod servers;
 pub(crate) mod shapes;
 pub(crate) mod signals;

@@ -16,6 +16,7 @@ use utoipa::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 
 use crate::api;
+use crate::measure;
 use crate::problem::ProblemBody;
 
 /// One line for each route, in the order of the router's table.
@@ -43,8 +44,10 @@ use crate::problem::ProblemBody;
         api::keys::rotate,
         api::health::healthz,
         api::health::readyz,
+        measure::metrics,
         api::signals::index,
         api::signals::drift,
+        api::receipts::receipts,
         api::signals::register,
         api::signals::revoke,
         api::signals::any,

@@ -6,7 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use utoipa::ToSchema;
+use mcpindex_contract::receipt::{ENVELOPE, Shape};
+use serde_json::{Value, json};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::signals::{RefusalBody, RevokedBody};
 
@@ -123,4 +126,55 @@ pub(crate) struct AnswersShape {
 pub(crate) enum NotRevokedShape {
     NotIts(RevokedBody),
     Refused(RefusalBody),
+}
+
+/// A batch of receipts, from the table that the reader follows.
+pub(crate) struct ReceiptBatch;
+
+impl PartialSchema for ReceiptBatch {
+    fn schema() -> RefOr<Schema> {
+        // What the table makes is always a schema: a test reads the document.
+        serde_json::from_value(json_schema(&ENVELOPE)).unwrap_or_else(|_| RefOr::T(Schema::default()))
+    }
+}
+
+impl ToSchema for ReceiptBatch {}
+
+fn json_schema(shape: &Shape) -> Value {
+    match shape {
+        Shape::One => json!({ "type": "integer", "minimum": 1, "maximum": 1 }),
+        Shape::Bool => json!({ "type": "boolean" }),
+        Shape::Among(texts) => json!({ "type": "string", "enum": texts }),
+        Shape::Text {
+            start,
+            letters,
+            least,
+            most,
+        } => {
+            let class = letters.class();
+            json!({ "type": "string", "pattern": format!("^{start}{class}{{{least},{most}}}$") })
+        }
+        Shape::Time => json!({
+            "type": "string",
+            "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.+\\-Z]{1,32}$",
+        }),
+        Shape::List { least, most, item } => json!({
+            "type": "array",
+            "minItems": least,
+            "maxItems": most,
+            "items": json_schema(item),
+        }),
+        Shape::Object(members) => {
+            let properties = members
+                .iter()
+                .map(|(name, shape)| ((*name).to_owned(), json_schema(shape)));
+            let required: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
+            json!({
+                "type": "object",
+                "properties": properties.collect::<serde_json::Map<_, _>>(),
+                "required": required,
+                "additionalProperties": false,
+            })
+        }
+    }
 }

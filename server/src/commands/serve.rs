@@ -31,6 +31,7 @@ use crate::config::Settings;
 use crate::exit::{Exit, Failure};
 use crate::ingest::Ingest;
 use crate::login::Login;
+use crate::measure;
 use crate::output::{self, Ink};
 use crate::progress::Look;
 use crate::router::router;
@@ -68,6 +69,7 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
         access: Arc::new(access),
         login: Arc::new(Login::none()),
     };
+    let measuring = measure::start(stop.clone());
     start_up_lines(&settings, address, crawling.is_some())?;
     if serve.starter {
         starter_lines(&lists)?;
@@ -102,6 +104,7 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
         if let Some(crawl) = crawl {
             crawl.await?;
         }
+        measuring.await?;
         anyhow::Ok(())
     })
     .await;
@@ -293,6 +296,7 @@ async fn report(
 
 fn tell(event: Event, expected: &mut Expected, home: &str) {
     let Some(look) = Look::of_event(event) else { return };
+    measure::look(look.outcome);
     let mut line = Vec::new();
     let counted = expected.count(&look);
     if let Some(place) = &counted {
@@ -340,6 +344,12 @@ fn start_up_lines(settings: &Settings, address: SocketAddr, crawling: bool) -> s
             .to_owned()
     };
     fact("signals", signals)?;
+    if settings.receipts.open {
+        fact(
+            "receipts",
+            format!("taken from whoever may send signals, at {home}api/v1/receipts"),
+        )?;
+    }
     if !crawling {
         return fact("crawl", "off (--no-crawl)".to_owned());
     }

@@ -10,7 +10,7 @@ use mcpindex_contract::signal::MAX_AGE;
 use mcpindex_store::{Location, LocationError};
 use url::Url;
 
-use crate::access::Read;
+use crate::access::{Metrics, Read};
 
 /// The shortest and the longest time between two looks at a server, in seconds.
 const EVERY_SECONDS: std::ops::RangeInclusive<i64> = 10..=365 * 86_400;
@@ -24,6 +24,8 @@ impl Every {
     pub(super) const DAY: Every = Every(86_400);
     /// 30 days.
     pub(super) const MONTH: Every = Every(30 * 86_400);
+    /// 90 days.
+    pub(super) const QUARTER: Every = Every(90 * 86_400);
 
     /// In seconds.
     pub fn seconds(self) -> i64 {
@@ -113,6 +115,18 @@ pub(super) fn read(text: &str) -> Result<Read, String> {
         "members" => Ok(Read::Members),
         _ => Err(format!(
             "`{text}` is no answer to who may read: write public or members"
+        )),
+    }
+}
+
+/// Who may read `/metrics`.
+pub(super) fn metrics(text: &str) -> Result<Metrics, String> {
+    match text {
+        "open" => Ok(Metrics::Open),
+        "admins" => Ok(Metrics::Admins),
+        "off" => Ok(Metrics::Off),
+        _ => Err(format!(
+            "`{text}` is no answer to who may read /metrics: write open, admins or off"
         )),
     }
 }

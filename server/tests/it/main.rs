@@ -8,12 +8,15 @@ mod access_keys;
 mod api;
 mod client;
 mod commands;
+mod hostile;
+mod measure;
 mod openapi;
 mod pages;
 #[path = "../../../sdk/tests/peers/place.rs"]
 mod peers;
 mod programs;
 mod published_client;
+mod receipts;
 mod seed;
 mod signals;
 mod signals_killed;
