@@ -201,6 +201,19 @@ impl Identity {
         id
     }
 
+    /// Whether it is a package where its kind of package usually is: no other registry was named, and an image names none.
+    pub fn is_of_usual_registry(&self) -> bool {
+        match self {
+            Identity::Package {
+                registry: Registry::Oci,
+                name,
+                alternative: None,
+            } => package::is_usual_image(name),
+            Identity::Package { alternative, .. } => alternative.is_none(),
+            Identity::Remote { .. } | Identity::Command { .. } => false,
+        }
+    }
+
     /// `remote`, `npm`, `pypi`, `oci` or `command`.
     pub fn form(&self) -> &'static str {
         match self {

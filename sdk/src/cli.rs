@@ -20,6 +20,7 @@ mod pins;
 mod review;
 mod server_name;
 mod status;
+mod telemetry;
 mod wire;
 
 use std::process::ExitCode;
@@ -63,6 +64,8 @@ enum Command {
     Wire(wire::WireArguments),
     /// Takes the gate away again: the file is what it was, to the byte
     Unwire(wire::UnwireArguments),
+    /// Says whether an index hears of what gates see, and switches that on or off
+    Telemetry(telemetry::TelemetryArguments),
 }
 
 /// Runs the command that the arguments name.
@@ -100,6 +103,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Check(arguments) => check::run(arguments, &mut output).into(),
         Command::Wire(arguments) => wire::run(arguments, &mut output).into(),
         Command::Unwire(arguments) => wire::run_unwire(arguments, &mut output).into(),
+        Command::Telemetry(arguments) => telemetry::run(arguments, &mut output).into(),
     }
 }
 

@@ -27,6 +27,7 @@ mod parallel;
 pub mod refusal;
 mod results;
 mod server;
+pub mod sighting;
 mod speech;
 mod told;
 
@@ -47,6 +48,7 @@ use listings::Listings;
 use open::OpenRequests;
 use own::OwnIds;
 use refusal::{INTERNAL, error_answer};
+use sighting::Watch;
 use speech::Speech;
 use told::Told;
 
@@ -185,6 +187,12 @@ impl Gate {
             pins_checked: None,
             options,
         }
+    }
+
+    /// The same gate, with somebody who is shown each tool that is pinned or seen changed.
+    pub fn watched_by(mut self, watch: Arc<dyn Watch>) -> Gate {
+        self.judge.watch(watch);
+        self
     }
 
     /// One message from the client (without its line end).

@@ -16,6 +16,7 @@ pub mod inspect;
 pub mod pins;
 pub mod proxy;
 pub mod state;
+pub mod telemetry;
 pub mod text_diff;
 pub mod visible;
 pub mod wire;

@@ -139,6 +139,12 @@ fn read_oci(spec: &str) -> Result<Named, IdentityError> {
     Ok((full_name, version))
 }
 
+/// Whether the full name of an image says the usual registry.
+pub(super) fn is_usual_image(name: &str) -> bool {
+    let host = name.split_once('/').map(|(host, _)| host);
+    host == Some(DEFAULT_IMAGE_REGISTRY)
+}
+
 /// Writes out what a short image name leaves unsaid: `fetch` is `docker.io/library/fetch`.
 fn full_image_name(name: &str) -> String {
     let (host, path) = match name.split_once('/') {

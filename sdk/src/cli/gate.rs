@@ -15,6 +15,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use mcpindex::clock::SystemClock;
 use mcpindex::gate::{Gate, GateLimits, GateOptions, NewTools};
+use mcpindex::index::{self, Variables};
 use mcpindex::pins::{AuthContext, Pins, ServerKey};
 use mcpindex::proxy::drill::Drill;
 use mcpindex::proxy::http::{self, HttpOptions, Notice, Tell};
@@ -23,6 +24,10 @@ use mcpindex::proxy::own_process::{OwnInput, OwnOutput, StopSignals};
 use mcpindex::proxy::pump::Peer;
 use mcpindex::proxy::stdio::{self, Ended, StdioError};
 use mcpindex::state::StateDirectory;
+use mcpindex::telemetry::mode::choose;
+use mcpindex::telemetry::{
+    BufferLimits, ModeVariables, Pauses, Say, Telemetry, TelemetryOptions, own_registries,
+};
 use mcpindex::wire::http::{Endpoint, RemoteLimits};
 use mcpindex_contract::identity::Identity;
 use mcpindex_contract::posture::Posture;
@@ -124,13 +129,15 @@ enum NewToolsArgument {
 }
 
 pub(super) fn run(arguments: GateArguments, output: &mut Output) -> Exit {
-    let (plan, target) = match resolve(&arguments) {
+    let (mut plan, target) = match resolve(&arguments) {
         Ok(resolved) => resolved,
         Err(mistake) => {
             output.error(&format!("error: {mistake}"));
             return Exit::Usage;
         }
     };
+    plan.telemetry = telemetry(&plan.state, output);
+    let telemetry = plan.telemetry.clone();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -147,6 +154,9 @@ pub(super) fn run(arguments: GateArguments, output: &mut Output) -> Exit {
             }
         }
     });
+    if let Some(telemetry) = telemetry {
+        runtime.block_on(telemetry.finish());
+    }
     // A read of a terminal can't be taken back: nobody waits for it.
     runtime.shutdown_background();
     exit.unwrap_or_else(|error| {
@@ -166,6 +176,7 @@ struct Plan {
     identity: Identity,
     context: Option<String>,
     options: GateOptions,
+    telemetry: Option<Telemetry>,
 }
 
 /// What the arguments mean on this machine. An error is one line for the person.
@@ -213,8 +224,42 @@ fn resolve(arguments: &GateArguments) -> Result<(Plan, Target), String> {
             limits: GateLimits::default(),
             clock: Arc::new(SystemClock),
         },
+        telemetry: None,
     };
     Ok((plan, target))
+}
+
+/// Telemetry, where it is on and there is an index. What is wrong with it is told, and the gate does without.
+fn telemetry(state: &StateDirectory, output: &mut Output) -> Option<Telemetry> {
+    let choice = choose(state, &ModeVariables::from_environment());
+    if let Some(problem) = choice.problem {
+        output.error(&format!("mcpindex: telemetry: {problem}"));
+    }
+    if !choice.mode.asks() {
+        return None;
+    }
+    let index = match index::chosen(state, &Variables::from_environment()) {
+        Ok(index) => index?,
+        Err(error) => {
+            output.error(&format!("mcpindex: telemetry is off: {error}"));
+            return None;
+        }
+    };
+    let output = Mutex::new(Output::for_terminal());
+    let say: Say = Arc::new(move |advice| {
+        let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+        output.error(&advice.line());
+    });
+    Some(Telemetry::new(TelemetryOptions {
+        mode: choice.mode,
+        index,
+        state: state.clone(),
+        clock: Arc::new(SystemClock),
+        say,
+        own_registries: own_registries(),
+        pauses: Pauses::default(),
+        limits: BufferLimits::default(),
+    }))
 }
 
 impl Plan {
@@ -227,7 +272,11 @@ impl Plan {
                 None => seen_with,
             },
         };
-        Gate::new(self.options.clone(), Pins::open(&self.state, &key))
+        let gate = Gate::new(self.options.clone(), Pins::open(&self.state, &key));
+        match &self.telemetry {
+            Some(telemetry) => gate.watched_by(telemetry.watch(&self.identity, &self.options.server)),
+            None => gate,
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use mcpindex_contract::action;
-use mcpindex_contract::change::Change;
+use mcpindex_contract::change::{Change, ChangeKind};
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::digest::Digest;
 use mcpindex_contract::markers::{self, Marker};
@@ -30,6 +30,15 @@ impl Compared {
         self.against == *against
             && self.digest == definition.digest()
             && self.meta == definition.meta().map(|meta| meta.digest)
+    }
+
+    /// The kind of each change that it found.
+    pub(super) fn kinds(&self) -> Vec<ChangeKind> {
+        let changes = match &self.outcome {
+            Outcome::Proceeds { changes, .. } => changes,
+            Outcome::Held(hold) => &hold.changes,
+        };
+        changes.iter().map(|change| change.kind).collect()
     }
 }
 

@@ -17,6 +17,7 @@ use crate::gate::event::Event;
 use crate::gate::hold::{Hold, HoldClass};
 use crate::gate::listing::{Fate, Pages};
 use crate::gate::parallel;
+use crate::gate::sighting::{Sight, Sighting, Watch};
 use crate::gate::told::Told;
 use crate::gate::{GateOptions, NewTools};
 use crate::pins::{Pins, PinsError, Record, Via};
@@ -92,6 +93,7 @@ pub(super) struct Judge {
     has_moved: bool,
     /// The last comparison of each tool that was not what its pin says.
     compared: HashMap<String, Compared>,
+    watch: Option<Arc<dyn Watch>>,
 }
 
 /// One tool of a list.
@@ -117,6 +119,8 @@ struct Pass<'d> {
     events: Vec<(&'static str, String, Event)>,
     pinned: usize,
     gone: Vec<String>,
+    /// What this record does not know yet.
+    unknown: Vec<&'d Declared>,
 }
 
 impl Judge {
@@ -125,7 +129,12 @@ impl Judge {
             pins,
             has_moved: false,
             compared: HashMap::new(),
+            watch: None,
         }
+    }
+
+    pub(super) fn watch(&mut self, watch: Arc<dyn Watch>) {
+        self.watch = Some(watch);
     }
 
     /// The newest record, for whatever else than tools is pinned in it.
@@ -199,6 +208,7 @@ impl Judge {
                 events.push(event);
             }
         }
+        self.show(&pass.unknown, told);
         for tool in pass.gone {
             if told.first("gone", &tool, "") {
                 events.push(Event::ToolGone { tool });
@@ -219,6 +229,36 @@ impl Judge {
             view: view(&elements, &fates, pages),
             standings: Ok(pass.standings),
             fates,
+        }
+    }
+
+    /// Shows whoever watches what the record did not know before this list.
+    fn show(&mut self, unknown: &[&Declared], told: &mut Told) {
+        let Some(watch) = self.watch.clone() else {
+            return;
+        };
+        let Ok(record) = self.pins.record() else {
+            return;
+        };
+        for Declared { name, definition } in unknown {
+            let digest = definition.digest().to_string();
+            let baseline = record.tools.get(name).and_then(|tool| tool.baseline.as_ref());
+            let sight = match baseline {
+                None => Sight::Withheld,
+                Some(baseline) if baseline.digest == digest => Sight::Pinned,
+                Some(baseline) => Sight::Drifted {
+                    before: baseline.definition.clone(),
+                    kinds: self.compared.get(name).map_or_else(Vec::new, Compared::kinds),
+                },
+            };
+            let pinned = baseline.map_or("", |baseline| baseline.digest.as_str());
+            if told.first("seen", name, &format!("{pinned} {digest}")) {
+                watch.seen(Sighting {
+                    tool: name.clone(),
+                    definition: definition.text().to_owned(),
+                    sight,
+                });
+            }
         }
     }
 
@@ -380,6 +420,7 @@ fn rule<'d>(
             options,
         ),
     };
+    let is_seen = known.is_some_and(|tool| tool.has_seen(&written));
     match &outcome {
         Outcome::Held(hold) => {
             let is_kept = known.is_some_and(|tool| tool.held.contains_key(&written));
@@ -388,6 +429,9 @@ fn rule<'d>(
                 HoldClass::Drift | HoldClass::NewTool | HoldClass::FirstSight
             );
             let is_noted = known.is_some_and(|tool| tool.held_now.as_ref() == Some(&written));
+            if !is_seen && (waits_for_a_person || hold.class == HoldClass::Unreadable) {
+                pass.unknown.push(declared);
+            }
             if waits_for_a_person && !is_kept || is_kept && !is_noted {
                 let codes = hold.reasons.iter().map(|reason| reason.code).collect();
                 pass.steps.push((declared, Step::Hold(codes)));
@@ -405,6 +449,7 @@ fn rule<'d>(
                     };
                     pass.pinned += 1;
                     pass.steps.push((declared, Step::Pin(via)));
+                    pass.unknown.push(declared);
                 }
                 Some(baseline) => {
                     let last_seen = known.and_then(|tool| tool.last_seen.as_ref());
@@ -413,6 +458,9 @@ fn rule<'d>(
                     let was_held = known.is_some_and(|tool| tool.held_now.is_some());
                     if !is_known || was_held {
                         pass.steps.push((declared, Step::Accept));
+                    }
+                    if !is_seen {
+                        pass.unknown.push(declared);
                     }
                     let moved = meta.map(|meta| meta.to_string());
                     if baseline.meta_digest != moved {

@@ -104,6 +104,16 @@ impl ToolPin {
         self.held_now.as_ref().is_some_and(refused)
     }
 
+    /// Whether this definition was seen before beside the baseline that there is now, be it held or let through.
+    pub fn has_seen(&self, digest: &str) -> bool {
+        let baseline = self.baseline.as_ref().map(|baseline| baseline.digest.as_str());
+        let let_through = self.history.iter().rev();
+        let mut let_through = let_through.take_while(|step| step.via == Via::AutoAccept);
+        baseline == Some(digest)
+            || self.held.contains_key(digest)
+            || let_through.any(|step| step.digest == digest)
+    }
+
     fn remember(&mut self, step: Accepted) {
         if self
             .history

@@ -9,3 +9,4 @@ mod listings;
 mod models;
 mod own;
 mod session;
+mod sightings;

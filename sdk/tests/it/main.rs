@@ -26,4 +26,5 @@ mod review;
 mod rmcp;
 mod status;
 mod stdio;
+mod telemetry;
 mod wire;

@@ -40,6 +40,16 @@ impl Gated {
 
     /// Any server.
     pub(crate) fn start_server(directory: tempfile::TempDir, gate: &[&str], server: &[&str]) -> Gated {
+        Gated::start_within(directory, &[], gate, server)
+    }
+
+    /// Any server, in an environment with these variables more.
+    pub(crate) fn start_within(
+        directory: tempfile::TempDir,
+        variables: &[(&str, &str)],
+        gate: &[&str],
+        server: &[&str],
+    ) -> Gated {
         let stderr = std::fs::File::create(directory.path().join("stderr")).unwrap();
         let mut child = Command::new(EXECUTABLE)
             .arg("gate")
@@ -47,6 +57,7 @@ impl Gated {
             .arg("--")
             .args(server)
             .env("MCPINDEX_STATE_DIR", directory.path().join("state"))
+            .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(stderr)
