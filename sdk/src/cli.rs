@@ -78,7 +78,9 @@ pub(crate) fn run() -> ExitCode {
                 let mistake = error.kind().to_string();
                 match std::env::args().nth(1).as_deref() {
                     Some("explain") => explain::print_usage_error(&mut output, &mistake),
-                    Some("pins" | "pending" | "approve") => pins::print_mistake(&mut output, &mistake),
+                    Some("pins" | "pending" | "approve" | "telemetry") => {
+                        pins::print_mistake(&mut output, &mistake);
+                    }
                     _ => inspect::print_usage_error(&mut output, &mistake),
                 }
             }

@@ -244,11 +244,30 @@ struct Watching {
 
 impl Watch for Watching {
     fn seen(&self, sighting: Sighting) {
+        if !self.shared.options.mode.asks() {
+            return;
+        }
         self.shared.buffer.offer(Seen {
             server: Arc::clone(&self.server),
             sighting,
             at: self.shared.options.clock.unix_seconds(),
         });
         self.shared.started.call_once(|| self.shared.start());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_another_one_each_time_and_within_its_bounds() {
+        let pause = Pauses::default().between;
+        let some: Vec<Duration> = (0..32).map(|_| pause.some()).collect();
+        assert!(
+            some.iter().all(|time| (pause.from..=pause.to).contains(time)),
+            "{some:?}"
+        );
+        assert!(some.iter().any(|time| *time != some[0]), "{some:?}");
     }
 }

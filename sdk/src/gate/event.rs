@@ -1,4 +1,4 @@
-//! What a gate has to tell beside the messages: for the person's one line, for programs, later for telemetry.
+//! What a gate has to tell beside the messages: for the person's one line, for programs. (Telemetry: `sighting`.)
 //!
 //! Invariant: an event is told once for the same tool and digest, however often the server lists it.
 

@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, StatusCode};
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -16,6 +16,9 @@ use crate::wire::http::HttpError;
 
 /// The most that is read of an answer, whatever the caller admits.
 pub const MAX_ANSWER_BYTES: usize = 1 << 20;
+
+/// Where an install's token goes when `Authorization` holds a key.
+const INSTALL_TOKEN: HeaderName = HeaderName::from_static("mcpindex-install-token");
 
 const CONNECT: Duration = Duration::from_secs(5);
 const WHOLE: Duration = Duration::from_secs(10);
@@ -27,6 +30,8 @@ pub struct IndexClient {
     /// Whether the key goes along is settled here: the client sends it with each question.
     client: reqwest::Client,
     has_key: bool,
+    /// Goes along with each question beside what the client sends by itself.
+    header: Option<(HeaderName, HeaderValue)>,
 }
 
 /// What an index said, whatever its status.
@@ -82,7 +87,28 @@ impl IndexClient {
             base,
             client,
             has_key: chosen.key.is_some(),
+            header: None,
         })
+    }
+
+    /// The same client, which shows beside each question which install it speaks for: in a header of its own beside a key,
+    /// else as the published server takes it. Refuses to send a token over plain HTTP to another machine.
+    pub fn with_install_token(&self, token: &SecretString) -> Result<IndexClient, IndexError> {
+        let base = self.base.clone();
+        if !base.is_protected() {
+            return Err(IndexError::PlainHttp { base });
+        }
+        let (name, value) = match self.has_key {
+            true => (INSTALL_TOKEN, token.expose_secret().to_owned()),
+            false => (AUTHORIZATION, format!("Bearer {}", token.expose_secret())),
+        };
+        let mut value = HeaderValue::try_from(value).map_err(|_| IndexError::Client {
+            reason: format!("the install's token for {base} holds a character that can't be sent"),
+        })?;
+        value.set_sensitive(true);
+        let mut client = self.clone();
+        client.header = Some((name, value));
+        Ok(client)
     }
 
     /// Which index is asked.
@@ -129,6 +155,9 @@ impl IndexClient {
         let mut request = self.client.request(method, self.base.at(path));
         if let Some(content) = content {
             request = request.header(CONTENT_TYPE, "application/json").body(content);
+        }
+        if let Some((name, value)) = &self.header {
+            request = request.header(name, value);
         }
         read(request, limit.min(MAX_ANSWER_BYTES))
             .await

@@ -44,7 +44,8 @@ impl Attached {
 
 impl Gate {
     /// Puts this gate between a client in this process and a server that is spoken to over these streams, one message a line.
-    /// Must be called within a Tokio runtime with timers; the connection runs as a task of it.
+    /// Must be called within a Tokio runtime with timers; the connection runs as a task of it. No index hears of anything unless
+    /// the gate is watched by a telemetry ([`Gate::watched_by`]).
     pub fn attach<R, W>(self, read: R, write: W) -> Attached
     where
         R: AsyncRead + Unpin + Send + 'static,

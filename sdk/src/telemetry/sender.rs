@@ -20,7 +20,7 @@ use super::kept::{Kept, LastBatch, Refused};
 use super::lookup::Lookups;
 use super::payload::{self, Observed, Version};
 use super::{Shared, scope};
-use crate::index::{Answer, Chosen, IndexClient, IndexError};
+use crate::index::{Answer, IndexClient, IndexError};
 
 /// The most that is read of an answer.
 const MAX_ANSWER: usize = 64 * 1024;
@@ -284,8 +284,8 @@ impl Sender {
         let _ = self.kept.note_batch(base, &last);
     }
 
-    /// Settles who we are to the index: by our key there, else by the token that it gives an install, else by nothing. A token
-    /// costs one request, and two installs with one weigh as much there as ten without.
+    /// Settles who we are to the index: the token that it gives an install is one request once, and two installs with one
+    /// weigh as much there as ten without. Without one we are told all the same.
     async fn introduce(&mut self) -> Result<(), String> {
         if self.teller.is_some() {
             return Ok(());
@@ -295,21 +295,15 @@ impl Sender {
             .kept
             .install_or_new(&base)
             .map_err(|error| error.to_string())?;
-        let mut client = self.client.clone();
-        if !self.client.has_key() && base.is_protected() {
-            let token = match self.kept.token(&base) {
-                Ok(Some(token)) => Some(token),
-                Ok(None) if !self.shared.buffer.is_closed() => self.register(install).await,
-                _ => None,
-            };
-            let chosen = token.map(|token| Chosen {
-                base,
-                key: Some(token),
-            });
-            if let Some(with_token) = chosen.and_then(|chosen| IndexClient::new(&chosen).ok()) {
-                client = with_token;
+        let token = match self.kept.token(&base) {
+            Ok(Some(token)) => Some(token),
+            Ok(None) if base.is_protected() && !self.shared.buffer.is_closed() => {
+                self.register(install).await
             }
-        }
+            _ => None,
+        };
+        let with_token = token.and_then(|token| self.client.with_install_token(&token).ok());
+        let client = with_token.unwrap_or_else(|| self.client.clone());
         self.teller = Some(Teller { install, client });
         Ok(())
     }

@@ -20,4 +20,5 @@ mod receipts;
 mod seed;
 mod signals;
 mod signals_killed;
+mod telemetry;
 mod tidy;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use mcpindex::clock::Clock;
 use mcpindex::gate::sighting::{Sight, Sighting};
-use mcpindex::index::Chosen;
+use mcpindex::index::{Base, Chosen, IndexClient, IndexError};
 use mcpindex::state::StateDirectory;
 use mcpindex::telemetry::kept::Kept;
 use mcpindex::telemetry::{Advice, BufferLimits, Counts, Mode, Pause, Pauses, Telemetry, TelemetryOptions};
@@ -158,6 +158,28 @@ async fn pins_and_drifts_are_told_in_version_2_where_the_index_names_it() {
     assert_eq!(signals[0].hour, Some(HOUR));
     let install = machine.kept().install(&index.base).unwrap();
     assert_eq!(Some(signals[0].install), install);
+}
+
+#[tokio::test]
+async fn the_mode_says_what_is_asked_and_what_is_sent() {
+    let known = "GET /.well-known/mcp-index.json";
+    let asks = ["POST /api/v1/check", "POST /api/v1/drift/any"];
+    let sends = ["POST /api/v1/drift/register", "POST /api/v1/drift"];
+    for mode in Mode::ALL {
+        let index = Index::willing().await;
+        let telemetry = Machine::new().telemetry(&index, mode, None);
+        show(&telemetry, &server("npm:docs"), [pinned("a")]);
+        let expected: Vec<&str> = match mode {
+            Mode::Off => Vec::new(),
+            Mode::Lookup => [&[known], &asks[..]].concat(),
+            Mode::Detection | Mode::Contribute => [&[known], &asks[..], &sends[..]].concat(),
+        };
+        if let Some(last) = expected.last() {
+            index.until_asked(last, 1).await;
+        }
+        telemetry.finish().await;
+        assert_eq!(index.questions(), expected, "{mode:?}");
+    }
 }
 
 #[tokio::test]
@@ -317,28 +339,47 @@ async fn what_the_public_does_not_know_is_named_to_the_organisations_own_index_a
     }
 }
 
-#[tokio::test]
-async fn an_install_proves_itself_with_a_token_where_it_has_no_key() {
+/// Which headers signals and other questions come with, over two starts of a machine.
+async fn proves(key: Option<&str>, of_signals: [&str; 2], of_others: [&str; 2]) {
     let index = Index::willing().await;
     let machine = Machine::new();
     for name in ["a", "b"] {
-        let telemetry = machine.telemetry(&index, Mode::Detection, None);
+        let telemetry = machine.telemetry(&index, Mode::Detection, key);
         show(&telemetry, &server("npm:docs"), [pinned(name)]);
         assert_eq!(settled(&telemetry).await.sent, 1);
     }
-    let token = format!("Bearer {}", "ab".repeat(32));
     for asked in index.asked() {
         let expected = match asked.what.as_str() {
-            "POST /api/v1/drift" => token.as_str(),
-            _ => "",
+            "POST /api/v1/drift" => of_signals,
+            _ => of_others,
         };
-        assert_eq!(asked.authorization, expected, "{asked:?}");
+        let found = [asked.authorization.as_str(), asked.token.as_str()];
+        assert_eq!(found, expected, "{asked:?}");
     }
     assert_eq!(
         index.bodies("/api/v1/drift/register").len(),
         1,
         "the token is kept"
     );
+}
+
+#[tokio::test]
+async fn an_install_proves_itself_with_a_token_beside_its_key_or_in_its_place() {
+    let token = "ab".repeat(32);
+    proves(None, [&format!("Bearer {token}"), ""], ["", ""]).await;
+    let key = format!("Bearer {KEY}");
+    proves(Some(KEY), [&key, &token], [&key, ""]).await;
+}
+
+#[test]
+fn a_token_is_not_sent_where_others_can_read_it() {
+    let chosen = Chosen {
+        base: Base::parse("http://index.example/").unwrap(),
+        key: None,
+    };
+    let client = IndexClient::new(&chosen).unwrap();
+    let refused = client.with_install_token(&SecretString::from("token"));
+    assert!(matches!(refused, Err(IndexError::PlainHttp { .. })));
 }
 
 #[tokio::test]
@@ -385,7 +426,7 @@ async fn the_end_does_not_wait_for_an_index_that_does_not_answer() {
     let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut index = Index::willing().await;
     let base = format!("http://{}/", dead.local_addr().unwrap());
-    index.base = mcpindex::index::Base::parse(&base).unwrap();
+    index.base = Base::parse(&base).unwrap();
     let telemetry = Machine::new().telemetry(&index, Mode::Detection, None);
     show(&telemetry, &server("npm:docs"), [pinned("a")]);
     // Ends by itself: the index never does, and its time-out is far longer than a test may take.

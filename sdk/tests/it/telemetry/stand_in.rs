@@ -20,6 +20,8 @@ pub(super) struct Asked {
     pub(super) what: String,
     /// `Bearer …`, or nothing.
     pub(super) authorization: String,
+    /// The install's token, where it has a header of its own.
+    pub(super) token: String,
     pub(super) body: String,
 }
 
@@ -102,14 +104,16 @@ pub(super) fn read(body: &str) -> Vec<Signal> {
 
 async fn answer(request: Request<Body>, asked: &Mutex<Vec<Asked>>, answers: &Answers) -> Response {
     let what = format!("{} {}", request.method(), request.uri());
-    let authorization = request.headers().get("authorization");
-    let authorization = authorization
-        .map_or("", |value| value.to_str().unwrap())
-        .to_owned();
+    let header = |name: &str| {
+        let value = request.headers().get(name);
+        value.map_or("", |value| value.to_str().unwrap()).to_owned()
+    };
+    let [authorization, token] = ["authorization", "mcpindex-install-token"].map(header);
     let body = to_bytes(request.into_body(), 1 << 20).await.unwrap();
     let request = Asked {
         what,
         authorization,
+        token,
         body: String::from_utf8(body.to_vec()).unwrap(),
     };
     let before = {

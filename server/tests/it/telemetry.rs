@@ -1,0 +1,97 @@
+//! Our own client beside an index of ours, as they run: what installs tell, proved by their tokens, another one is warned of.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcpindex::clock::SystemClock;
+use mcpindex::gate::sighting::{Sight, Sighting};
+use mcpindex::index::{Base, Chosen};
+use mcpindex::state::StateDirectory;
+use mcpindex::telemetry::{Advice, BufferLimits, Counts, Mode, Pause, Pauses, Telemetry, TelemetryOptions};
+use mcpindex_contract::change::ChangeKind;
+use mcpindex_contract::identity::Identity;
+use mcpindex_contract::signal::FingerprintKey;
+use serde_json::json;
+
+use crate::programs::{Place, until};
+
+const DESTRUCTIVE: &str = r#"{"name":"tidy","annotations":{"destructiveHint":true}}"#;
+
+/// An install with its state here, and what it is told.
+fn install(base: &str, state: &Path, mode: Mode) -> (Telemetry, Arc<Mutex<Vec<Advice>>>) {
+    let advice: Arc<Mutex<Vec<Advice>>> = Arc::default();
+    let told = Arc::clone(&advice);
+    let soon = Pause {
+        from: Duration::ZERO,
+        to: Duration::ZERO,
+    };
+    let telemetry = Telemetry::new(TelemetryOptions {
+        mode,
+        index: Chosen {
+            base: Base::parse(base).unwrap(),
+            key: None,
+        },
+        state: StateDirectory::at(state),
+        clock: Arc::new(SystemClock),
+        say: Arc::new(move |one| told.lock().unwrap().push(one)),
+        own_registries: Vec::new(),
+        pauses: Pauses {
+            first: soon,
+            between: soon,
+            retry: soon,
+        },
+        limits: BufferLimits::default(),
+    });
+    (telemetry, advice)
+}
+
+fn show(telemetry: &Telemetry, definition: &str, sight: Sight) {
+    let server = Identity::from_reference("npm:tidy-server").unwrap().identity;
+    telemetry.watch(&server, "tidy-server").seen(Sighting {
+        tool: "tidy".to_owned(),
+        definition: definition.to_owned(),
+        sight,
+    });
+}
+
+#[tokio::test]
+async fn what_installs_of_ours_saw_another_one_is_warned_of() {
+    let place = Place::new();
+    let settings = "[fleet]\nauthenticated_installs = 2\nauthenticated_networks = 1\n";
+    let settings = place.write("index.toml", settings);
+    let served = place.serve(&["--no-crawl", "--config", &settings]).await;
+    for number in 0..2 {
+        let state = place.path(&format!("install-{number}"));
+        let (telemetry, _) = install(&served.base, &state, Mode::Detection);
+        // Nothing that the published hash covers is another: only version 2 can tell of it.
+        let drifted = Sight::Drifted {
+            before: DESTRUCTIVE.replace("true", "false"),
+            kinds: vec![ChangeKind::AnnotationFlipToDestructive],
+        };
+        show(&telemetry, DESTRUCTIVE, drifted);
+        let told = Counts {
+            offered: 1,
+            sent: 1,
+            ..Counts::default()
+        };
+        until("the drift is acknowledged", async || telemetry.counts() == told).await;
+    }
+    let fingerprint = FingerprintKey::public().tool("npm:tidy-server", "tidy");
+    let question = format!("api/v1/drift/any?fp={fingerprint}");
+    until("the drift is counted", async || {
+        served.json(&question).await["drifted"] == true
+    })
+    .await;
+    let answer = served.json(&question).await;
+    assert_eq!(answer["corroboration"], json!("authenticated"), "{answer}");
+
+    let (telemetry, advice) = install(&served.base, &place.path("install-that-asks"), Mode::Lookup);
+    show(&telemetry, DESTRUCTIVE, Sight::Pinned);
+    until("the advice is told", async || !advice.lock().unwrap().is_empty()).await;
+    let lines: Vec<String> = advice.lock().unwrap().iter().map(Advice::line).collect();
+    let expected = "mcpindex: tidy on tidy-server changed before, as seen by 2 installs, safety relevant; what is there now is pinned";
+    assert!(lines.iter().any(|line| line == expected), "{lines:?}");
+    assert_eq!(telemetry.counts().sent, 0);
+    served.terminate().await;
+}
