@@ -8,8 +8,10 @@ use std::collections::BTreeMap;
 
 use mcpindex_contract::receipt::{ENVELOPE, Shape};
 use serde_json::{Value, json};
-use utoipa::openapi::{RefOr, Schema};
+use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
+
+use crate::state::State;
 
 use super::signals::{RefusalBody, RevokedBody};
 
@@ -81,8 +83,14 @@ pub(crate) struct InstallShape {
 #[serde(deny_unknown_fields)]
 pub(crate) struct FingerprintsShape {
     #[schema(min_items = 1, max_items = 256)]
-    fps: Vec<String>,
+    fps: Vec<FingerprintShape>,
 }
+
+/// A tool's fingerprint.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "a shape is described, not filled")]
+#[schema(as = Fingerprint, pattern = "^[0-9A-Fa-f]{32}$")]
+pub(crate) struct FingerprintShape(String);
 
 /// The published answer to "has this tool drifted?", with one member of ours. All beside the first two are there exactly when it
 /// has.
@@ -127,6 +135,21 @@ pub(crate) enum NotRevokedShape {
     NotIts(RevokedBody),
     Refused(RefusalBody),
 }
+
+/// How a look ended, from the table of states.
+pub(crate) struct StateName;
+
+impl PartialSchema for StateName {
+    fn schema() -> RefOr<Schema> {
+        let names = State::all().map(State::name);
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .enum_values(Some(names))
+            .into()
+    }
+}
+
+impl ToSchema for StateName {}
 
 /// A batch of receipts, from the table that the reader follows.
 pub(crate) struct ReceiptBatch;
