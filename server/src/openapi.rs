@@ -16,6 +16,7 @@ use utoipa::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 
 use crate::api;
+use crate::api::shapes::StateName;
 use crate::measure;
 use crate::problem::ProblemBody;
 
@@ -54,7 +55,7 @@ use crate::problem::ProblemBody;
         api::signals::any_of_many,
         openapi,
     ),
-    components(schemas(ProblemBody<'static>)),
+    components(schemas(ProblemBody<'static>, StateName)),
     tags(
         (name = "index", description = "Servers, what they declare, and what changed"),
         (name = "signals", description = "What installs tell and ask, in the published clients' shapes"),
