@@ -23,6 +23,7 @@ pub mod markers;
 pub mod numeric;
 pub mod outcome;
 pub mod posture;
+pub mod receipt;
 pub mod schema;
 pub mod signal;
 pub mod surface;

@@ -1,5 +1,6 @@
-//! How many signals a second are taken in over HTTP, in batches of 16, each acknowledged after its commit, beside batched
-//! inserts of 1,000 rows by 2 writers straight into the same table in the same run, on SQLite and on Postgres.
+//! How many signals a second are taken in over HTTP, each batch acknowledged after its commit, on SQLite and on Postgres, both as
+//! durable as in use: in batches of 16 beside inserts of 1,000 rows by 2 writers straight into the same table, and one by one
+//! beside as many clients that commit a row each straight.
 //!
 //! Clients, server and database share the machine. Rounds of both take turns; the median of the ratios counts. Postgres is
 //! left out with `MCPINDEX_TEST_PG=off`. Run by `cargo bench -p mcpindex-server --bench ingest`.
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use mcpindex::clock::{Clock, SystemClock};
 use mcpindex_contract::signal::{Event, Fingerprint, InstallId, Sdk, Signal, write};
-use mcpindex_server::access::{Access, AccessRules, Rates, Read};
+use mcpindex_server::access::{Access, AccessRules, Metrics, Rates, Read};
 use mcpindex_server::app::App;
 use mcpindex_server::ingest::{FleetRule, Ingest, IngestRules};
 use mcpindex_server::login::Login;
@@ -31,6 +32,8 @@ const WRITERS: u64 = 2;
 const INSERT: u64 = 1_000;
 const CLIENTS: u64 = 64;
 const BATCH: u64 = 16;
+/// Signals of one round that are sent, or committed, one by one.
+const SINGLES: u64 = 64 * 30;
 
 /// No signal is ever sent twice.
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -92,23 +95,57 @@ async fn straight(store: &Store, now: i64) -> f64 {
         });
     }
     writers.join_all().await;
-    per_second(start)
+    per_second(SIGNALS, start)
 }
 
-/// Signals a second over HTTP, and how long batches waited: the median and the 99th of a hundred.
-async fn over_http(address: SocketAddr, now: i64) -> (f64, Duration, Duration) {
+/// Signals a second by as many clients as there are over HTTP, each of which commits one row at a time.
+async fn straight_singles(store: &Store, now: i64) -> f64 {
+    let network = Network::of([127, 0, 0, 1].into());
+    let hour = now - now % 3_600;
+    let mut clients = JoinSet::new();
+    let start = Instant::now();
+    for _ in 0..CLIENTS {
+        let (store, network) = (store.clone(), network.clone());
+        let own = signals(SINGLES / CLIENTS, hour);
+        clients.spawn(async move {
+            for signal in own {
+                let received = Received {
+                    signal,
+                    network: network.clone(),
+                    authenticated: false,
+                };
+                assert_eq!(store.record_signals(&[received], now).await.expect("written"), 1);
+            }
+        });
+    }
+    clients.join_all().await;
+    per_second(SINGLES, start)
+}
+
+/// How a round over HTTP went.
+#[derive(Clone, Copy)]
+struct Round {
+    /// Signals a second.
+    rate: f64,
+    /// How long batches waited: the median, and the 99th of a hundred.
+    median: Duration,
+    slowest: Duration,
+}
+
+/// So many signals over HTTP, in batches of this size.
+async fn over_http(address: SocketAddr, now: i64, total: u64, batch: u64) -> Round {
     let hour = now - now % 3_600;
     let mut requests: Vec<Vec<Vec<u8>>> = Vec::new();
     for _ in 0..CLIENTS {
         let request = || {
-            let body = write(&signals(BATCH, hour));
+            let body = write(&signals(batch, hour));
             let head = format!(
                 "POST /api/v1/drift HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
                 body.len()
             );
             [head.into_bytes(), body.into_bytes()].concat()
         };
-        requests.push((0..SIGNALS / CLIENTS / BATCH).map(|_| request()).collect());
+        requests.push((0..total / CLIENTS / batch).map(|_| request()).collect());
     }
     let mut connections = Vec::new();
     for own in requests {
@@ -139,14 +176,27 @@ async fn over_http(address: SocketAddr, now: i64) -> (f64, Duration, Duration) {
         });
     }
     let mut waited: Vec<Duration> = clients.join_all().await.concat();
-    let rate = per_second(start);
+    let rate = per_second(total, start);
     waited.sort_unstable();
     let at = |percent: usize| waited[waited.len() * percent / 100];
-    (rate, at(50), at(99))
+    Round {
+        rate,
+        median: at(50),
+        slowest: at(99),
+    }
 }
 
-fn per_second(start: Instant) -> f64 {
-    SIGNALS as f64 / start.elapsed().as_secs_f64()
+fn per_second(signals: u64, start: Instant) -> f64 {
+    signals as f64 / start.elapsed().as_secs_f64()
+}
+
+/// The round with the median of the ratios to what was straight beside it: that ratio, the straight rate, the round.
+fn middle(mut rounds: Vec<(f64, Round)>) -> (f64, f64, Round) {
+    rounds.sort_by(|(straight, one), (other_straight, other)| {
+        (one.rate / straight).total_cmp(&(other.rate / other_straight))
+    });
+    let (straight, round) = rounds[rounds.len() / 2];
+    (round.rate / straight, straight, round)
 }
 
 async fn measure(database: &TestStore) -> std::io::Result<()> {
@@ -163,6 +213,7 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
             anonymous_networks: 3,
         },
         keep: 30 * 86_400,
+        receipts: None,
     };
     let access = AccessRules {
         read: Read::Public,
@@ -174,11 +225,12 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
             ..Rates::default()
         },
         proxies: Vec::new(),
+        metrics: Metrics::Open,
     };
     let access = Access::new(access, Arc::clone(&clock));
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
-    let mut rounds = Vec::new();
+    let (mut batches, mut singles) = (Vec::new(), Vec::new());
     let (ingest, running) = Ingest::start(store, Arc::clone(&clock), rules);
     let app = App {
         store: store.clone(),
@@ -196,22 +248,40 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
         let straight = straight(store, now).await;
         // What was inserted is counted in between, so that neither of the two pays for it.
         store.count_signals().await.expect("counted");
-        let (http, median, slowest) = over_http(address, now).await;
+        let http = over_http(address, now, SIGNALS, BATCH).await;
+        store.count_signals().await.expect("counted");
+        let straight_singles = straight_singles(store, now).await;
+        store.count_signals().await.expect("counted");
+        let http_singles = over_http(address, now, SINGLES, 1).await;
         store.count_signals().await.expect("counted");
         // The first one warms up.
         if round > 0 {
-            rounds.push((http / straight, straight, http, median, slowest));
+            batches.push((straight, http));
+            singles.push((straight_singles, http_singles));
         }
     }
     serving.abort();
     running.stop().await;
-    rounds.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let (ratio, straight, http, median, slowest) = rounds[rounds.len() / 2];
+    let mut stdout = std::io::stdout();
+    let (ratio, straight, http) = middle(batches);
     writeln!(
-        std::io::stdout(),
+        stdout,
         "{:<8}  inserts of {INSERT} x {WRITERS} writers {straight:>7.0}/s   HTTP batches of {BATCH} x {CLIENTS} clients \
-         {http:>7.0}/s   p50 {median:.1?}  p99 {slowest:.1?}   ratio {ratio:.2} (target >= 0.5)",
+         {:>7.0}/s   p50 {:.1?}  p99 {:.1?}   ratio {ratio:.2} (target >= 0.5)",
         store.backend(),
+        http.rate,
+        http.median,
+        http.slowest,
+    )?;
+    let (ratio, straight, http) = middle(singles);
+    writeln!(
+        stdout,
+        "{:<8}  commits of one row x {CLIENTS} clients {straight:>7.0}/s   HTTP single signals x {CLIENTS} clients \
+         {:>7.0}/s   p50 {:.1?}  p99 {:.1?} (target <= 500ms)   ratio {ratio:.2} (target >= 3)",
+        store.backend(),
+        http.rate,
+        http.median,
+        http.slowest,
     )
 }
 
@@ -219,8 +289,8 @@ fn main() -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         measure(&TestStore::sqlite().await).await?;
-        match TestStore::postgres().await {
-            Some(database) => measure(&database).await,
+        match TestStore::on_durable_postgres().await {
+            Some((_cluster, database)) => measure(&database).await,
             None => Ok(()),
         }
     })

@@ -49,6 +49,17 @@ impl Read {
     }
 }
 
+/// Who may read what this process counts (`/metrics`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Metrics {
+    /// Nobody.
+    Off,
+    /// Whoever reaches the address.
+    Open,
+    /// Whoever has a key of the scope `admin`.
+    Admins,
+}
+
 /// What the settings say of access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessRules {
@@ -58,6 +69,8 @@ pub struct AccessRules {
     pub rates: Rates,
     /// Addresses of proxies whose word on the sender's address counts.
     pub proxies: Vec<IpAddr>,
+    /// Who may read `/metrics`.
+    pub metrics: Metrics,
 }
 
 /// Who may do what.
@@ -107,6 +120,7 @@ impl Access {
             read: Read::Public,
             rates: Rates::default(),
             proxies: Vec::new(),
+            metrics: Metrics::Open,
         };
         Access::new(rules, Arc::new(SystemClock))
     }

@@ -13,6 +13,7 @@ pub(crate) mod fingerprint_key;
 pub(crate) mod health;
 pub(crate) mod keys;
 pub(crate) mod ledger;
+pub(crate) mod receipts;
 pub(crate) mod search;
 pub(crate) mod servers;
 pub(crate) mod shapes;

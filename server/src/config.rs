@@ -17,7 +17,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use toml::de::{DeTable, DeValue};
 use url::{Host, Url};
 
-use crate::access::{AccessRules, Rates, Read};
+use crate::access::{AccessRules, Metrics, Rates, Read};
 use crate::ingest::{FleetRule, IngestRules};
 use crate::login::settings::LoginSettings;
 use keys::{KEYS, Key, Set, refuse_misspelt_variable, unknown_key, unknown_section};
@@ -47,6 +47,8 @@ pub struct Settings {
     pub crawl: CrawlSettings,
     /// `[ingest]`.
     pub ingest: IngestSettings,
+    /// `[receipts]`.
+    pub receipts: ReceiptSettings,
     /// `[fleet]`.
     pub fleet: FleetRule,
     /// `[login]`, `[github]`, `[google]` and `[oidc]`.
@@ -62,6 +64,8 @@ pub struct ServerSettings {
     pub public_url: Option<Url>,
     /// Addresses of proxies whose `X-Forwarded-For` is believed.
     pub proxies: Vec<IpAddr>,
+    /// Who may read `/metrics`; `None`: everybody where only this machine can reach the server, else admins.
+    pub metrics: Option<Metrics>,
 }
 
 /// `[access]`: who may read.
@@ -88,6 +92,15 @@ pub struct CrawlSettings {
     pub cache: Option<PathBuf>,
     /// A list of servers to follow.
     pub targets: Option<PathBuf>,
+}
+
+/// `[receipts]`: what installs may tell of calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReceiptSettings {
+    /// Whether receipts are taken.
+    pub open: bool,
+    /// How long they are kept.
+    pub keep: Every,
 }
 
 /// `[ingest]`: what installs may tell and ask.
@@ -163,6 +176,7 @@ impl Settings {
                 listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
                 public_url: None,
                 proxies: Vec::new(),
+                metrics: None,
             },
             access: AccessSettings { read: None },
             database: None,
@@ -174,6 +188,10 @@ impl Settings {
                 allow_http: false,
                 cache: None,
                 targets: None,
+            },
+            receipts: ReceiptSettings {
+                open: false,
+                keep: Every::QUARTER,
             },
             ingest: IngestSettings {
                 open: None,
@@ -251,6 +269,7 @@ impl Settings {
             open: self.ingest.open.unwrap_or(self.is_local(listening)),
             fleet: self.fleet.clone(),
             keep: self.ingest.keep.seconds(),
+            receipts: self.receipts.open.then(|| self.receipts.keep.seconds()),
         }
     }
 
@@ -265,6 +284,10 @@ impl Settings {
             read: self.access.read.unwrap_or(read),
             rates: self.ingest.rates.clone(),
             proxies: self.server.proxies.clone(),
+            metrics: self.server.metrics.unwrap_or(match read {
+                Read::Public => Metrics::Open,
+                Read::Members => Metrics::Admins,
+            }),
         }
     }
 
@@ -454,6 +477,7 @@ mod tests {
         assert_eq!(read.crawl, defaults.crawl);
         assert_eq!(read.access, defaults.access);
         assert_eq!(read.ingest, defaults.ingest);
+        assert_eq!(read.receipts, defaults.receipts);
         assert_eq!(read.fleet, defaults.fleet);
     }
 
@@ -653,6 +677,39 @@ mod tests {
             "[access]\nread = \"all\"\n",
             "etc/mcpindex.toml:2: [access] read: `all` is no answer to who may read: write public or members",
         );
+    }
+
+    #[test]
+    fn what_is_counted_is_for_admins_where_others_reach_the_server() {
+        let check = |text: &str, listening: &str, metrics: Metrics| {
+            let settings = read(text).expect("right");
+            let rules = settings.for_access(listening.parse().expect("an address"));
+            assert_eq!(rules.metrics, metrics, "{text} {listening}");
+        };
+        check("", "127.0.0.1:1", Metrics::Open);
+        check("", "0.0.0.0:1", Metrics::Admins);
+        // Whoever reads the index need not know how much it is used.
+        check("[access]\nread = \"public\"\n", "0.0.0.0:1", Metrics::Admins);
+        check("[server]\nmetrics = \"open\"\n", "0.0.0.0:1", Metrics::Open);
+        check("[server]\nmetrics = \"off\"\n", "127.0.0.1:1", Metrics::Off);
+        check_refused(
+            "[server]\nmetrics = \"everybody\"\n",
+            "etc/mcpindex.toml:2: [server] metrics: `everybody` is no answer to who may read /metrics: write open, admins or off",
+        );
+    }
+
+    #[test]
+    fn receipts_are_taken_where_the_settings_say_so_and_kept_as_long_as_they_say() {
+        let taken = |text: &str, listening: &str| {
+            let settings = read(text).expect("right");
+            settings
+                .for_ingest(listening.parse().expect("an address"))
+                .receipts
+        };
+        assert_eq!(taken("", "127.0.0.1:1"), None);
+        assert_eq!(taken("[receipts]\nopen = true\n", "0.0.0.0:1"), Some(90 * 86_400));
+        let short = "[receipts]\nopen = true\nkeep = \"1d\"\n";
+        assert_eq!(taken(short, "127.0.0.1:1"), Some(86_400));
     }
 
     #[test]

@@ -12,11 +12,15 @@ use std::time::Duration;
 
 use mcpindex::clock::Clock;
 use mcpindex_store::Store;
+use mcpindex_store::receipts::ReceivedReceipt;
+use mcpindex_store::signals::Received;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub use fleet::FleetRule;
 use queue::Queue;
+
+use crate::measure;
 
 /// Between two countings.
 const COUNT_EVERY: Duration = Duration::from_secs(10);
@@ -32,12 +36,16 @@ pub struct IngestRules {
     pub fleet: FleetRule,
     /// Seconds that signals are kept; their counts stay.
     pub keep: i64,
+    /// Seconds that receipts are kept; `None` where they are not taken.
+    pub receipts: Option<i64>,
 }
 
 /// What handlers need of it.
 pub struct Ingest {
     pub(crate) rules: IngestRules,
-    pub(crate) queue: Queue,
+    pub(crate) queue: Queue<Received>,
+    /// `None` where receipts are not taken.
+    pub(crate) receipts: Option<Queue<ReceivedReceipt>>,
 }
 
 /// The tasks behind an [`Ingest`].
@@ -58,7 +66,22 @@ impl Ingest {
             rules.keep,
             stop.clone(),
         )));
-        let ingest = Ingest { rules, queue };
+        let receipts = rules.receipts.map(|keep| {
+            let (queue, writers) = Queue::start(store, &clock, &stop);
+            tasks.extend(writers);
+            tasks.push(tokio::spawn(keep_receipts(
+                store.clone(),
+                Arc::clone(&clock),
+                keep,
+                stop.clone(),
+            )));
+            queue
+        });
+        let ingest = Ingest {
+            rules,
+            queue,
+            receipts,
+        };
         (Arc::new(ingest), Running { stop, tasks })
     }
 }
@@ -80,6 +103,7 @@ async fn count(store: Store, stop: CancellationToken) {
     while stop.run_until_cancelled(ticks.tick()).await.is_some() {
         // What is not counted now is counted the next time.
         if let Err(error) = store.count_signals().await {
+            measure::store_error(&error);
             tracing::error!(%error, "signals could not be counted");
         }
     }
@@ -90,12 +114,30 @@ async fn keep_days(store: Store, clock: Arc<dyn Clock>, keep: i64, stop: Cancell
     while stop.run_until_cancelled(ticks.tick()).await.is_some() {
         let now = clock.unix_seconds();
         if let Err(error) = store.prepare_signal_days(now).await {
+            measure::store_error(&error);
             tracing::error!(%error, "the days to come could not be prepared");
         }
         match store.expire_signals(now, keep).await {
             Ok(0) => {}
             Ok(gone) => tracing::info!(gone, "signals past keeping are gone"),
-            Err(error) => tracing::error!(%error, "signals past keeping could not be let go"),
+            Err(error) => {
+                measure::store_error(&error);
+                tracing::error!(%error, "signals past keeping could not be let go");
+            }
+        }
+    }
+}
+
+async fn keep_receipts(store: Store, clock: Arc<dyn Clock>, keep: i64, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(DAYS_EVERY);
+    while stop.run_until_cancelled(ticks.tick()).await.is_some() {
+        match store.expire_receipts(clock.unix_seconds(), keep).await {
+            Ok(0) => {}
+            Ok(gone) => tracing::info!(gone, "receipts past keeping are gone"),
+            Err(error) => {
+                measure::store_error(&error);
+                tracing::error!(%error, "receipts past keeping could not be let go");
+            }
         }
     }
 }

@@ -16,6 +16,8 @@ use utoipa::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 
 use crate::api;
+use crate::api::shapes::StateName;
+use crate::measure;
 use crate::problem::ProblemBody;
 
 /// One line for each route, in the order of the router's table.
@@ -53,15 +55,17 @@ use crate::problem::ProblemBody;
         api::keys::rotate,
         api::health::healthz,
         api::health::readyz,
+        measure::metrics,
         api::signals::index,
         api::signals::drift,
+        api::receipts::receipts,
         api::signals::register,
         api::signals::revoke,
         api::signals::any,
         api::signals::any_of_many,
         openapi,
     ),
-    components(schemas(ProblemBody<'static>)),
+    components(schemas(ProblemBody<'static>, StateName)),
     tags(
         (name = "index", description = "Servers, what they declare, and what changed"),
         (name = "signals", description = "What installs tell and ask, in the published clients' shapes"),

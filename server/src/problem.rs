@@ -22,6 +22,7 @@ use crate::access::redaction::{redacted, shown_path};
 use crate::app::App;
 use crate::headers::{REQUEST_ID, forget_body};
 use crate::links;
+use crate::measure;
 use crate::pages::error::error_page;
 
 /// A failed request, as its sender is told.
@@ -357,6 +358,7 @@ impl Problem {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Problem {
+        measure::store_error(&error);
         match error {
             StoreError::Unreachable { .. } | StoreError::NewerSchema { .. } => {
                 tracing::error!(cause = %error, "the database can't be used");

@@ -20,7 +20,7 @@ use crate::access::gate::gate;
 use crate::access::redaction::{no_key_in_address, shown_path};
 use crate::app::App;
 use crate::headers::REQUEST_ID;
-use crate::{api, assets, headers, openapi, pages, problem};
+use crate::{api, assets, headers, measure, openapi, pages, problem};
 
 /// The longest that making one answer may take.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
@@ -99,6 +99,7 @@ pub fn router(app: App) -> Router {
         .route("/api/openapi.json", get(openapi::openapi))
         .route("/healthz", get(api::health::healthz))
         .route("/readyz", get(api::health::readyz))
+        .route("/metrics", get(measure::metrics))
         .route("/.well-known/mcp-index.json", get(api::signals::index))
         .fallback(pages::error::no_such_address)
         .layer(RequestBodyLimitLayer::new(MAX_BODY));
@@ -106,6 +107,7 @@ pub fn router(app: App) -> Router {
     let signals = Router::new()
         .route("/api/v1/check", post(api::check::check))
         .route("/api/v1/drift", post(api::signals::drift))
+        .route("/api/v1/receipts", post(api::receipts::receipts))
         .route(
             "/api/v1/drift/register",
             post(api::signals::register).delete(api::signals::revoke),
@@ -132,6 +134,7 @@ fn within_layers(table: Router, app: App, answer_time: Duration) -> Router {
         .layer(CompressionLayer::new().gzip(true))
         .layer(from_fn(headers::conditional))
         .layer(from_fn_with_state(app, headers::security))
+        .layer(from_fn(measure::requests))
         .layer(TraceLayer::new_for_http().make_span_with(request_span))
         .layer(PropagateRequestIdLayer::new(REQUEST_ID))
         .layer(SetRequestIdLayer::new(REQUEST_ID, MakeRequestUuid))

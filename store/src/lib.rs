@@ -16,6 +16,7 @@ pub mod ledger;
 mod location;
 pub mod migrate;
 pub mod observations;
+pub mod receipts;
 pub mod search;
 pub mod servers;
 mod session;

@@ -38,6 +38,7 @@ migrations! {
     9 "0009_signals",
     10 "0010_accounts",
     11 "0011_answers",
+    12 "0012_receipts",
 }
 
 /// How far a database's schema is from this program's.

@@ -75,13 +75,26 @@ impl TestStore {
 
     /// On Postgres, without a schema.
     pub async fn empty_postgres() -> Option<TestStore> {
-        let server = postgres_url()?;
+        Some(TestStore::on(postgres_url()?).await)
+    }
+
+    async fn on(server: String) -> TestStore {
         let name = unique_name();
         administer(&server, format!("CREATE DATABASE {name}"))
             .await
             .expect("a Postgres database");
         let location = Location::Postgres(with_database(&server, &name));
-        Some(TestStore::open(location, Place::Postgres { server, name }).await)
+        TestStore::open(location, Place::Postgres { server, name }).await
+    }
+
+    /// On a server of the test's own; `None` when `MCPINDEX_TEST_PG=off` leaves out the tests on Postgres.
+    pub async fn on_durable_postgres() -> Option<(Cluster, TestStore)> {
+        if is_off() {
+            return None;
+        }
+        let cluster = Cluster::durable();
+        let server = cluster.url().to_owned();
+        Some((cluster, TestStore::migrated(TestStore::on(server).await).await))
     }
 
     async fn open(location: Location, place: Place) -> TestStore {
@@ -134,7 +147,7 @@ impl Drop for TestStore {
 
 /// The server to make databases on; its URL leads to an existing database.
 fn postgres_url() -> Option<String> {
-    if std::env::var("MCPINDEX_TEST_PG").is_ok_and(|value| value == "off") {
+    if is_off() {
         return None;
     }
     if let Ok(url) = std::env::var("MCPINDEX_TEST_PG_URL") {
@@ -143,6 +156,10 @@ fn postgres_url() -> Option<String> {
     // One for the process. Never dropped: its watchdog sees the process end.
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
     Some(CLUSTER.get_or_init(Cluster::start).url().to_owned())
+}
+
+fn is_off() -> bool {
+    std::env::var("MCPINDEX_TEST_PG").is_ok_and(|value| value == "off")
 }
 
 /// Several test processes may share one server.

@@ -24,6 +24,7 @@ mod markers_corpus;
 mod markers_disguise;
 mod posture;
 mod properties;
+mod receipt;
 mod schema;
 mod schema_corpus;
 mod schema_hostile;

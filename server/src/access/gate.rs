@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use mcpindex_store::accounts::Scope;
 
 use super::keys::Credential;
-use super::{Caller, Read};
+use super::{Caller, Metrics, Read};
 use crate::app::App;
 use crate::links;
 use crate::problem::{Problem, is_for_programs};
@@ -33,6 +33,8 @@ enum Door {
     Senders,
     /// The same, asking what others saw.
     Askers,
+    /// Whoever may read what this process counts.
+    Metrics,
 }
 
 impl Door {
@@ -70,6 +72,7 @@ impl Door {
             ) => Door::KeyHolders,
             Some("/api/v1/drift" | "/api/v1/drift/register" | "/api/v1/receipts") => Door::Senders,
             Some("/api/v1/drift/any") => Door::Askers,
+            Some("/metrics") => Door::Metrics,
             _ => Door::Readers,
         }
     }
@@ -146,6 +149,12 @@ fn passes(app: &App, door: Door, caller: &Caller) -> Result<(), Refused> {
                 Door::Readers => is_public,
                 Door::Senders | Door::Askers => takes_signals,
                 Door::KeyHolders => false,
+                Door::Metrics => match app.access.rules.metrics {
+                    Metrics::Open => true,
+                    // There is nothing, as at any other address that isn't there.
+                    Metrics::Off => is_public,
+                    Metrics::Admins => false,
+                },
             };
             return if passes { Ok(()) } else { Err(Refused::Anonymous) };
         }
@@ -160,6 +169,10 @@ fn passes(app: &App, door: Door, caller: &Caller) -> Result<(), Refused> {
             (takes_signals || may, Scope::Ingest)
         }
         Door::Senders => (scopes.contains(Scope::Ingest), Scope::Ingest),
+        Door::Metrics => (
+            app.access.rules.metrics == Metrics::Open || scopes.contains(Scope::Admin),
+            Scope::Admin,
+        ),
     };
     if passes {
         Ok(())

@@ -56,6 +56,10 @@ impl Default for Rates {
 pub(crate) enum Counted {
     Batches,
     Signals,
+    /// Batches of receipts; as many are allowed as batches of signals.
+    ReceiptBatches,
+    /// Receipts; as many are allowed as signals.
+    Receipts,
     Lookups,
     Registrations,
     KeyBatches,
@@ -118,8 +122,8 @@ impl Limits {
     /// How much is allowed in a window of how many seconds.
     fn rate(&self, counted: Counted) -> (u64, i64) {
         match counted {
-            Counted::Batches => (self.rates.batches_per_minute, MINUTE),
-            Counted::Signals => (self.rates.signals_per_hour, HOUR),
+            Counted::Batches | Counted::ReceiptBatches => (self.rates.batches_per_minute, MINUTE),
+            Counted::Signals | Counted::Receipts => (self.rates.signals_per_hour, HOUR),
             Counted::Lookups => (self.rates.lookups_per_minute, MINUTE),
             Counted::Registrations => (self.rates.registrations_per_minute, MINUTE),
             Counted::KeyBatches => (self.rates.key_batches_per_minute, MINUTE),

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use crate::access::Read;
 use crate::app::App;
+use crate::measure;
 use crate::problem::Problem;
 
 /// The process answers.
@@ -53,6 +54,7 @@ pub(crate) async fn healthz(State(app): State<App>) -> Json<HealthBody> {
 )]
 pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<ReadyBody>, Problem> {
     if let Err(error) = app.store.ping().await {
+        measure::store_error(&error);
         tracing::error!(cause = %error, "the database doesn't answer");
         return Err(Problem::unavailable("the database doesn't answer"));
     }

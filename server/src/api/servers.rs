@@ -11,6 +11,7 @@ use mcpindex_store::servers::{ServerFilter, ServerRecord, StandingFilter};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::shapes::StateName;
 use super::{Page, digest_kind};
 use crate::app::App;
 use crate::links;
@@ -211,7 +212,7 @@ fn listed_tools(surface: &Surface, with_descriptions: bool) -> (&'static str, Op
     tag = "index",
     params(
         ("search" = Option<String>, Query, max_length = 200, description = "A part of an identity, a name or a tool's name"),
-        ("state" = Option<String>, Query, description = "How the last look ended: one of `states` at `/api/v1/vocabulary`, or `pending`"),
+        ("state" = Option<StateName>, Query, description = "How the last look ended: one of `states` at `/api/v1/vocabulary`, or `pending`"),
         ("after" = Option<String>, Query, description = "The last identity of the page before"),
         ("limit" = Option<i64>, Query, minimum = 1, maximum = 500, description = "Servers on a page; 100"),
     ),
@@ -264,7 +265,7 @@ pub(crate) async fn server(
     tag = "index",
     params(
         ("identity" = String, Path, description = "Its identity, its short id, or its name in a registry"),
-        ("include" = Option<String>, Query, description = "`descriptions`: titles and descriptions too"),
+        ("include" = Option<String>, Query, pattern = "^descriptions$", description = "`descriptions`: titles and descriptions too"),
     ),
     responses((status = 200, body = ToolsBody), (status = 404, description = "No such server"))
 )]

@@ -6,7 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use utoipa::ToSchema;
+use mcpindex_contract::receipt::{ENVELOPE, Shape};
+use serde_json::{Value, json};
+use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::state::State;
 
 use super::signals::{RefusalBody, RevokedBody};
 
@@ -78,8 +83,14 @@ pub(crate) struct InstallShape {
 #[serde(deny_unknown_fields)]
 pub(crate) struct FingerprintsShape {
     #[schema(min_items = 1, max_items = 256)]
-    fps: Vec<String>,
+    fps: Vec<FingerprintShape>,
 }
+
+/// A tool's fingerprint.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "a shape is described, not filled")]
+#[schema(as = Fingerprint, pattern = "^[0-9A-Fa-f]{32}$")]
+pub(crate) struct FingerprintShape(String);
 
 /// The published answer to "has this tool drifted?", with one member of ours. All beside the first two are there exactly when it
 /// has.
@@ -123,4 +134,70 @@ pub(crate) struct AnswersShape {
 pub(crate) enum NotRevokedShape {
     NotIts(RevokedBody),
     Refused(RefusalBody),
+}
+
+/// How a look ended, from the table of states.
+pub(crate) struct StateName;
+
+impl PartialSchema for StateName {
+    fn schema() -> RefOr<Schema> {
+        let names = State::all().map(State::name);
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .enum_values(Some(names))
+            .into()
+    }
+}
+
+impl ToSchema for StateName {}
+
+/// A batch of receipts, from the table that the reader follows.
+pub(crate) struct ReceiptBatch;
+
+impl PartialSchema for ReceiptBatch {
+    fn schema() -> RefOr<Schema> {
+        // What the table makes is always a schema: a test reads the document.
+        serde_json::from_value(json_schema(&ENVELOPE)).unwrap_or_else(|_| RefOr::T(Schema::default()))
+    }
+}
+
+impl ToSchema for ReceiptBatch {}
+
+fn json_schema(shape: &Shape) -> Value {
+    match shape {
+        Shape::One => json!({ "type": "integer", "minimum": 1, "maximum": 1 }),
+        Shape::Bool => json!({ "type": "boolean" }),
+        Shape::Among(texts) => json!({ "type": "string", "enum": texts }),
+        Shape::Text {
+            start,
+            letters,
+            least,
+            most,
+        } => {
+            let class = letters.class();
+            json!({ "type": "string", "pattern": format!("^{start}{class}{{{least},{most}}}$") })
+        }
+        Shape::Time => json!({
+            "type": "string",
+            "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.+\\-Z]{1,32}$",
+        }),
+        Shape::List { least, most, item } => json!({
+            "type": "array",
+            "minItems": least,
+            "maxItems": most,
+            "items": json_schema(item),
+        }),
+        Shape::Object(members) => {
+            let properties = members
+                .iter()
+                .map(|(name, shape)| ((*name).to_owned(), json_schema(shape)));
+            let required: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
+            json!({
+                "type": "object",
+                "properties": properties.collect::<serde_json::Map<_, _>>(),
+                "required": required,
+                "additionalProperties": false,
+            })
+        }
+    }
 }

@@ -30,10 +30,11 @@ use crate::app::App;
 use crate::assets::hex;
 use crate::ingest::Ingest;
 use crate::ingest::fleet::Answer;
+use crate::measure;
 use crate::problem::AsPublished;
 
 /// The largest batch, in bytes: 256 signals of version 2 with many kinds each.
-const MAX_BATCH_BODY: usize = 1024 * 1024;
+pub(super) const MAX_BATCH_BODY: usize = 1024 * 1024;
 /// The largest question, in bytes: 256 fingerprints.
 const MAX_QUESTION_BODY: usize = 64 * 1024;
 /// The most fingerprints in one question.
@@ -47,7 +48,7 @@ const BUSY_FOR: u64 = 5;
 
 /// An error in the published form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Refusal {
+pub(super) struct Refusal {
     status: StatusCode,
     error: &'static str,
     retry_after: Option<u64>,
@@ -64,7 +65,7 @@ pub(crate) struct RefusalBody {
 }
 
 /// A refusal without a time to come again.
-const fn refusal(status: StatusCode, error: &'static str) -> Refusal {
+pub(super) const fn refusal(status: StatusCode, error: &'static str) -> Refusal {
     Refusal {
         status,
         error,
@@ -72,7 +73,7 @@ const fn refusal(status: StatusCode, error: &'static str) -> Refusal {
     }
 }
 
-const NOT_FOUND: Refusal = refusal(StatusCode::NOT_FOUND, "not_found");
+pub(super) const NOT_FOUND: Refusal = refusal(StatusCode::NOT_FOUND, "not_found");
 const MEDIA_TYPE: Refusal = refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type");
 const TOO_LARGE: Refusal = refusal(StatusCode::PAYLOAD_TOO_LARGE, "too_large");
 const INVALID_JSON: Refusal = refusal(StatusCode::BAD_REQUEST, "invalid_json");
@@ -86,7 +87,7 @@ const LIMITED: Refusal = Refusal {
     error: "rate_limited",
     retry_after: Some(COME_AGAIN),
 };
-const BUSY: Refusal = Refusal {
+pub(super) const BUSY: Refusal = Refusal {
     status: StatusCode::SERVICE_UNAVAILABLE,
     error: "busy",
     retry_after: Some(BUSY_FOR),
@@ -120,20 +121,20 @@ fn as_published(status: StatusCode, body: &impl Serialize) -> Response {
     response
 }
 
-/// A request to an index that takes signals.
-struct Asked {
-    ingest: Arc<Ingest>,
+/// A request of an install to an index that takes what installs tell.
+pub(super) struct Asked {
+    pub(super) ingest: Arc<Ingest>,
     access: Arc<Access>,
     /// The key it came with.
     key: Option<Arc<KeyHolder>>,
-    address: IpAddr,
+    pub(super) address: IpAddr,
     headers: HeaderMap,
     query: Option<String>,
     body: Body,
 }
 
 impl Asked {
-    fn of(app: &App, request: Request) -> Result<Asked, Refusal> {
+    pub(super) fn of(app: &App, request: Request) -> Result<Asked, Refusal> {
         let ingest = app.ingest.clone().ok_or(NOT_FOUND)?;
         let (parts, body) = request.into_parts();
         let key = match parts.extensions.get::<Caller>() {
@@ -152,12 +153,12 @@ impl Asked {
         })
     }
 
-    fn limit(&self, counted: Counted, amount: usize) -> Result<(), Refusal> {
+    pub(super) fn limit(&self, counted: Counted, amount: usize) -> Result<(), Refusal> {
         let amount = u64::try_from(amount).unwrap_or(u64::MAX);
         let limits = &self.access.limits;
         let by_key = match counted {
-            Counted::Batches => Some(Counted::KeyBatches),
-            Counted::Signals => Some(Counted::KeySignals),
+            Counted::Batches | Counted::ReceiptBatches => Some(Counted::KeyBatches),
+            Counted::Signals | Counted::Receipts => Some(Counted::KeySignals),
             _ => None,
         };
         let allows_key = |counted| {
@@ -172,7 +173,7 @@ impl Asked {
         }
     }
 
-    fn is_json(&self) -> Result<(), Refusal> {
+    pub(super) fn is_json(&self) -> Result<(), Refusal> {
         let content_type = self
             .headers
             .get(CONTENT_TYPE)
@@ -183,7 +184,7 @@ impl Asked {
     }
 
     /// The whole body, of at most so many bytes.
-    async fn body(&mut self, most: usize) -> Result<Vec<u8>, Refusal> {
+    pub(super) async fn body(&mut self, most: usize) -> Result<Vec<u8>, Refusal> {
         let body = std::mem::take(&mut self.body);
         match to_bytes(body, most).await {
             Ok(bytes) => Ok(bytes.into()),
@@ -196,7 +197,7 @@ impl Asked {
     }
 
     /// `Authorization: Bearer TOKEN`, by the token's hash; beside a key, the token has a header of its own.
-    fn token(&self) -> Option<SecretHash> {
+    pub(super) fn token(&self) -> Option<SecretHash> {
         if self.key.is_some() {
             let token = self.headers.get(INSTALL_TOKEN)?.to_str().ok()?.trim();
             return (!token.is_empty()).then(|| SecretHash::of(token));
@@ -232,10 +233,12 @@ fn is_over_limit(error: axum::Error) -> bool {
     )
 )]
 pub(crate) async fn drift(State(app): State<App>, request: Request) -> Response {
-    match take_in(&app, request).await {
+    let response = match take_in(&app, request).await {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
         Err(refusal) => refusal.into_response(),
-    }
+    };
+    measure::batch("signals", response.status());
+    response
 }
 
 async fn take_in(app: &App, request: Request) -> Result<(), Refusal> {
@@ -254,6 +257,7 @@ async fn take_in(app: &App, request: Request) -> Result<(), Refusal> {
     asked.limit(Counted::Signals, signals.len())?;
     let proved = match asked.token() {
         Some(token) => proved(app, &signals, token).await.map_err(|error| {
+            measure::store_error(&error);
             tracing::error!(%error, "a token could not be looked up");
             BUSY
         })?,
@@ -331,6 +335,7 @@ async fn give_token(app: &App, request: Request) -> Result<RegisteredBody, Refus
         }),
         Ok(Registration::Taken) => Err(REGISTERED),
         Err(error) => {
+            measure::store_error(&error);
             tracing::error!(%error, "an install could not be registered");
             Err(NO_IDENTITIES)
         }
@@ -378,6 +383,7 @@ async fn take_token_back(app: &App, request: Request) -> Result<bool, Refusal> {
         None => install_of_body(&asked.body(MAX_QUESTION_BODY).await?)?,
     };
     app.store.revoke_install(install, token).await.map_err(|error| {
+        measure::store_error(&error);
         tracing::error!(%error, "a token could not be taken back");
         NO_IDENTITIES
     })
@@ -526,6 +532,7 @@ async fn answers(app: &App, ingest: &Ingest, tools: &[Fingerprint]) -> Vec<Answe
             })
             .collect(),
         Err(error) => {
+            measure::store_error(&error);
             tracing::error!(%error, "drifts could not be looked up");
             tools.iter().map(|fp| Answer::unknown(fp.to_string())).collect()
         }

@@ -33,6 +33,7 @@ use crate::config::Settings;
 use crate::exit::{Exit, Failure};
 use crate::ingest::Ingest;
 use crate::login::{self, Login};
+use crate::measure;
 use crate::output::{self, Ink};
 use crate::progress::Look;
 use crate::router::router;
@@ -72,6 +73,7 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
         access: Arc::new(access),
         login: Arc::new(login),
     };
+    let measuring = measure::start(stop.clone());
     start_up_lines(&settings, address, crawling.is_some())?;
     output::line(&[
         (Ink::Dim, format!("  {:<10}", "sign-in")),
@@ -115,6 +117,7 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
         }
         sweeping.await?;
         finding.await?;
+        measuring.await?;
         anyhow::Ok(())
     })
     .await;
@@ -325,6 +328,7 @@ async fn report(
 
 fn tell(event: Event, expected: &mut Expected, home: &str) {
     let Some(look) = Look::of_event(event) else { return };
+    measure::look(look.outcome);
     let mut line = Vec::new();
     let counted = expected.count(&look);
     if let Some(place) = &counted {
@@ -372,6 +376,12 @@ fn start_up_lines(settings: &Settings, address: SocketAddr, crawling: bool) -> s
             .to_owned()
     };
     fact("signals", signals)?;
+    if settings.receipts.open {
+        fact(
+            "receipts",
+            format!("taken from whoever may send signals, at {home}api/v1/receipts"),
+        )?;
+    }
     if !crawling {
         return fact("crawl", "off (--no-crawl)".to_owned());
     }

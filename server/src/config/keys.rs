@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use super::Settings;
-use super::values::{addresses, at_least_one, keep, listen_address, public_url, read, secret, word};
+use super::values::{addresses, at_least_one, keep, listen_address, metrics, public_url, read, secret, word};
 use crate::login::settings::{base_url, issuer};
 
 /// The most looks at the same time: each one is a process or a connection.
@@ -56,6 +56,15 @@ pub(super) const KEYS: &[Key] = &[
         variable: "MCPINDEX_PROXIES",
         set: Set::List(|settings, texts| {
             settings.server.proxies = addresses(&texts)?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "server",
+        name: "metrics",
+        variable: "MCPINDEX_METRICS",
+        set: Set::Text(|settings, text| {
+            settings.server.metrics = Some(metrics(text)?);
             Ok(())
         }),
     },
@@ -194,6 +203,21 @@ pub(super) const KEYS: &[Key] = &[
         variable: "MCPINDEX_INGEST_KEEP",
         set: Set::Text(|settings, text| {
             settings.ingest.keep = keep(text)?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "receipts",
+        name: "open",
+        variable: "MCPINDEX_RECEIPTS_OPEN",
+        set: Set::Switch(|settings, on| settings.receipts.open = on),
+    },
+    Key {
+        section: "receipts",
+        name: "keep",
+        variable: "MCPINDEX_RECEIPTS_KEEP",
+        set: Set::Text(|settings, text| {
+            settings.receipts.keep = text.parse()?;
             Ok(())
         }),
     },

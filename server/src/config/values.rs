@@ -11,7 +11,7 @@ use mcpindex_store::{Location, LocationError};
 use secrecy::SecretString;
 use url::Url;
 
-use crate::access::Read;
+use crate::access::{Metrics, Read};
 
 /// The shortest and the longest time between two looks at a server, in seconds.
 const EVERY_SECONDS: std::ops::RangeInclusive<i64> = 10..=365 * 86_400;
@@ -25,6 +25,8 @@ impl Every {
     pub(super) const DAY: Every = Every(86_400);
     /// 30 days.
     pub(super) const MONTH: Every = Every(30 * 86_400);
+    /// 90 days.
+    pub(super) const QUARTER: Every = Every(90 * 86_400);
 
     /// In seconds.
     pub fn seconds(self) -> i64 {
@@ -114,6 +116,18 @@ pub(super) fn read(text: &str) -> Result<Read, String> {
         "members" => Ok(Read::Members),
         _ => Err(format!(
             "`{text}` is no answer to who may read: write public or members"
+        )),
+    }
+}
+
+/// Who may read `/metrics`.
+pub(super) fn metrics(text: &str) -> Result<Metrics, String> {
+    match text {
+        "open" => Ok(Metrics::Open),
+        "admins" => Ok(Metrics::Admins),
+        "off" => Ok(Metrics::Off),
+        _ => Err(format!(
+            "`{text}` is no answer to who may read /metrics: write open, admins or off"
         )),
     }
 }

@@ -1,7 +1,7 @@
 //! Group commit: batches that arrive together become durable in one transaction.
 //!
-//! A writer takes the first batch that waits, then what else comes within 5 ms, up to 1,000 signals. What waits is bounded
-//! by signals, not by batches, since they are what takes memory and time.
+//! There is one for each kind of item (signals, receipts). A writer takes the first batch that waits, then what else comes within
+//! 5 ms, up to 1,000 items. What waits is bounded by items, not by batches, since they are what takes memory and time.
 //!
 //! Invariant: [`Queue::put`] returns `Ok` after the commit; a batch is in one transaction, whole.
 
@@ -10,16 +10,19 @@ use std::time::Duration;
 
 use mcpindex::clock::Clock;
 use mcpindex_contract::signal::MAX_SIGNALS;
-use mcpindex_store::Store;
+use mcpindex_store::receipts::ReceivedReceipt;
 use mcpindex_store::signals::Received;
+use mcpindex_store::{Store, StoreError};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-/// Signals that may wait.
+use crate::measure;
+
+/// Items that may wait.
 const ROOM: usize = 20_000;
-/// Signals of one transaction.
+/// Items of one transaction.
 const MAX_GROUP: usize = 1_000;
 /// How long a writer waits for more.
 const WAIT: Duration = Duration::from_millis(5);
@@ -30,33 +33,62 @@ const WRITERS: usize = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
     /// Too much is waiting, or the program is stopping: try again later.
-    #[error("too many signals are waiting, try again in a moment")]
+    #[error("too much is waiting, try again in a moment")]
     Full,
     /// The database did not take it.
-    #[error("the database could not take the signals, try again in a moment")]
+    #[error("the database could not take it, try again in a moment")]
     NotWritten,
 }
 
-struct Waiting {
-    signals: Vec<Received>,
+/// What is kept in batches.
+pub(crate) trait Item: Clone + Send + Sync + Sized + 'static {
+    /// What many of them are called.
+    const NAME: &'static str;
+
+    /// Keeps these, all or none; gives how many were new.
+    fn record(
+        store: &Store,
+        items: &[Self],
+        now: i64,
+    ) -> impl Future<Output = Result<u64, StoreError>> + Send;
+}
+
+impl Item for Received {
+    const NAME: &'static str = "signals";
+
+    async fn record(store: &Store, items: &[Received], now: i64) -> Result<u64, StoreError> {
+        store.record_signals(items, now).await
+    }
+}
+
+impl Item for ReceivedReceipt {
+    const NAME: &'static str = "receipts";
+
+    async fn record(store: &Store, items: &[ReceivedReceipt], now: i64) -> Result<u64, StoreError> {
+        store.record_receipts(items, now).await
+    }
+}
+
+struct Waiting<T> {
+    items: Vec<T>,
     done: oneshot::Sender<Result<(), Refused>>,
     /// Given back when the batch is done.
     room: OwnedSemaphorePermit,
 }
 
 /// Where batches wait for their commit.
-pub(crate) struct Queue {
-    sender: mpsc::UnboundedSender<Waiting>,
+pub(crate) struct Queue<T> {
+    sender: mpsc::UnboundedSender<Waiting<T>>,
     room: Arc<Semaphore>,
 }
 
-impl Queue {
+impl<T: Item> Queue<T> {
     /// Starts the writers. They end when `stop` is cancelled and nothing waits any more.
     pub(super) fn start(
         store: &Store,
         clock: &Arc<dyn Clock>,
         stop: &CancellationToken,
-    ) -> (Queue, Vec<JoinHandle<()>>) {
+    ) -> (Queue<T>, Vec<JoinHandle<()>>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let receiver = Arc::new(Mutex::new(receiver));
         let writers = (0..WRITERS)
@@ -73,23 +105,28 @@ impl Queue {
         (Queue { sender, room }, writers)
     }
 
+    /// How many items wait.
+    pub(crate) fn waiting(&self) -> usize {
+        ROOM - self.room.available_permits().min(ROOM)
+    }
+
     /// Keeps a batch of at most [`MAX_SIGNALS`]; returns when it is durable.
-    pub(crate) async fn put(&self, signals: Vec<Received>) -> Result<(), Refused> {
-        let size = u32::try_from(signals.len()).map_err(|_| Refused::Full)?;
+    pub(crate) async fn put(&self, items: Vec<T>) -> Result<(), Refused> {
+        let size = u32::try_from(items.len()).map_err(|_| Refused::Full)?;
         let room = Arc::clone(&self.room)
             .try_acquire_many_owned(size)
             .map_err(|_| Refused::Full)?;
         let (done, written) = oneshot::channel();
-        let waiting = Waiting { signals, done, room };
+        let waiting = Waiting { items, done, room };
         self.sender.send(waiting).map_err(|_| Refused::Full)?;
         written.await.unwrap_or(Err(Refused::NotWritten))
     }
 }
 
-async fn write(
+async fn write<T: Item>(
     store: Store,
     clock: Arc<dyn Clock>,
-    receiver: Arc<Mutex<mpsc::UnboundedReceiver<Waiting>>>,
+    receiver: Arc<Mutex<mpsc::UnboundedReceiver<Waiting<T>>>>,
     stop: CancellationToken,
 ) {
     loop {
@@ -97,15 +134,17 @@ async fn write(
         if group.is_empty() {
             return;
         }
-        let (signals, senders): (Vec<_>, Vec<_>) = group
+        let (items, senders): (Vec<_>, Vec<_>) = group
             .into_iter()
-            .map(|waiting| (waiting.signals, (waiting.done, waiting.room)))
+            .map(|waiting| (waiting.items, (waiting.done, waiting.room)))
             .unzip();
-        let written = store
-            .record_signals(&signals.concat(), clock.unix_seconds())
-            .await;
-        if let Err(error) = &written {
-            tracing::error!(%error, batches = senders.len(), "signals could not be written");
+        let written = T::record(&store, &items.concat(), clock.unix_seconds()).await;
+        match &written {
+            Ok(new) => measure::written(T::NAME, items.iter().map(Vec::len).sum(), *new),
+            Err(error) => {
+                measure::store_error(error);
+                tracing::error!(%error, batches = senders.len(), "{} could not be written", T::NAME);
+            }
         }
         for (done, _room) in senders {
             // A sender that went away doesn't want to know.
@@ -115,7 +154,10 @@ async fn write(
 }
 
 /// What is to be committed together; empty when there will be no more.
-async fn collect(receiver: &mut mpsc::UnboundedReceiver<Waiting>, stop: &CancellationToken) -> Vec<Waiting> {
+async fn collect<T>(
+    receiver: &mut mpsc::UnboundedReceiver<Waiting<T>>,
+    stop: &CancellationToken,
+) -> Vec<Waiting<T>> {
     let first = match stop.run_until_cancelled(receiver.recv()).await {
         Some(first) => first,
         None => {
@@ -127,14 +169,14 @@ async fn collect(receiver: &mut mpsc::UnboundedReceiver<Waiting>, stop: &Cancell
     let Some(first) = first else {
         return Vec::new();
     };
-    let mut size = first.signals.len();
+    let mut size = first.items.len();
     let mut group = vec![first];
     let end = Instant::now() + WAIT;
     while size + MAX_SIGNALS <= MAX_GROUP {
         let Ok(Some(next)) = timeout_at(end, receiver.recv()).await else {
             break;
         };
-        size += next.signals.len();
+        size += next.items.len();
         group.push(next);
     }
     group

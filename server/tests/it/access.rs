@@ -10,7 +10,7 @@ use axum::extract::ConnectInfo;
 use axum::http::{Method, Request};
 use mcpindex::clock::Clock;
 use mcpindex_server::access::key::KeyText;
-use mcpindex_server::access::{Access, AccessRules, Rates, Read};
+use mcpindex_server::access::{Access, AccessRules, Metrics, Rates, Read};
 use mcpindex_server::app::App;
 use mcpindex_server::ingest::{Ingest, IngestRules, Running};
 use mcpindex_server::router::router;
@@ -61,6 +61,10 @@ impl Index {
             read,
             rates: Rates::default(),
             proxies: Vec::new(),
+            metrics: match read {
+                Read::Public => Metrics::Open,
+                Read::Members => Metrics::Admins,
+            },
         };
         Index::with(store, rules, takes_signals)
     }
@@ -507,6 +511,7 @@ async fn a_key_sends_no_more_than_its_limits_from_all_its_addresses() {
             ..Rates::default()
         },
         proxies: Vec::new(),
+        metrics: Metrics::Admins,
     };
     let index = Index::with(&database.store, rules, false);
     let one = key(&database.store, &[Scope::Ingest]).await;

@@ -12,7 +12,7 @@ use axum::extract::ConnectInfo;
 use axum::http::{Method, Request};
 use mcpindex::clock::Clock;
 use mcpindex_crawler::guarded_client::GuardedClient;
-use mcpindex_server::access::{Access, AccessRules, Rates, Read};
+use mcpindex_server::access::{Access, AccessRules, Metrics, Rates, Read};
 use mcpindex_server::app::App;
 use mcpindex_server::login::settings::{ClientSettings, LoginSettings};
 use mcpindex_server::login::{Login, admitted};
@@ -83,6 +83,7 @@ impl Index {
     pub(crate) fn of_members(store: &Store, settings: &LoginSettings) -> Index {
         let rules = AccessRules {
             read: Read::Members,
+            metrics: Metrics::Admins,
             rates: Rates::default(),
             proxies: Vec::new(),
         };

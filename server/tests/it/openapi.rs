@@ -71,7 +71,7 @@ async fn the_document_names_the_routes_and_methods_of_the_router() {
     for path in routed_paths().into_iter().filter(|path| is_for_programs(path)) {
         // Nobody has this method, so the answer lists those that there are.
         let method = Method::from_bytes(b"PROBE").unwrap();
-        let filled = path.replace('{', "").replace('}', "");
+        let filled = path.replace(['{', '}'], "");
         let answer = client.send(method, &filled, &[("authorization", &key)]).await;
         assert_eq!(answer.status, 405, "{path}: {}", answer.text());
         let methods = answer

@@ -180,6 +180,11 @@ impl Served {
         }
     }
 
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id().expect("it runs")
+    }
+
     /// Ends it in the middle of what it does (SIGKILL).
     pub(crate) async fn kill(mut self) {
         self.child.kill().await.expect("it runs");

@@ -10,7 +10,7 @@ use axum::http::{Method, Request};
 use mcpindex_contract::signal::{
     Digests, Event, Fingerprint, FingerprintKey, InstallId, Sdk, Signal, read, write,
 };
-use mcpindex_server::access::{Access, AccessRules, Rates, Read};
+use mcpindex_server::access::{Access, AccessRules, Metrics, Rates, Read};
 use mcpindex_server::app::App;
 use mcpindex_server::ingest::{FleetRule, Ingest, IngestRules, Running};
 use mcpindex_server::router::router;
@@ -38,6 +38,7 @@ pub(crate) fn rules() -> IngestRules {
             anonymous_networks: 3,
         },
         keep: 30 * 86_400,
+        receipts: None,
     }
 }
 
@@ -52,14 +53,14 @@ const UNLIMITED: Rates = Rates {
 };
 
 /// An index that takes signals.
-struct Index {
+pub(crate) struct Index {
     router: Router,
-    store: Store,
-    running: Running,
+    pub(crate) store: Store,
+    pub(crate) running: Running,
 }
 
 impl Index {
-    fn start(store: &Store, rules: IngestRules) -> Index {
+    pub(crate) fn start(store: &Store, rules: IngestRules) -> Index {
         Index::limited(store, rules, UNLIMITED)
     }
 
@@ -69,6 +70,7 @@ impl Index {
             read: Read::Public,
             rates,
             proxies: Vec::new(),
+            metrics: Metrics::Open,
         };
         let app = App {
             ingest: Some(ingest),
@@ -82,7 +84,7 @@ impl Index {
         }
     }
 
-    async fn send(
+    pub(crate) async fn send(
         &self,
         from: &str,
         method: Method,
@@ -109,7 +111,7 @@ impl Index {
     }
 
     /// Posts JSON.
-    async fn post(&self, from: &str, path: &str, body: impl Into<Body>) -> Answer {
+    pub(crate) async fn post(&self, from: &str, path: &str, body: impl Into<Body>) -> Answer {
         self.send(
             from,
             Method::POST,
@@ -120,7 +122,7 @@ impl Index {
         .await
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> Answer {
         self.send(HERE, Method::GET, path, &[], "").await
     }
 
@@ -174,7 +176,7 @@ fn drift_2(install: u128) -> Signal {
 }
 
 /// An answer as it goes over the wire: status, the headers that clients read, body.
-fn wire(answer: &Answer) -> String {
+pub(crate) fn wire(answer: &Answer) -> String {
     let mut lines = vec![answer.status.as_u16().to_string()];
     for name in ["content-type", "retry-after", "cache-control"] {
         if let Some(value) = answer.headers.get(name) {

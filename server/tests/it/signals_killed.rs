@@ -1,4 +1,5 @@
-//! A server that is killed while it takes signals in loses nothing that it acknowledged and counts nothing twice.
+//! A server that is killed while it takes signals in, or whose Postgres is, loses nothing that it acknowledged and counts
+//! nothing twice.
 //!
 //! `MCPINDEX_TORTURE_ROUNDS` says how often; 3 times when it doesn't.
 
@@ -13,6 +14,7 @@ use mcpindex_store::Store;
 use mcpindex_store::signals::{Network, Received};
 use mcpindex_store::testing::TestStore;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use crate::programs::{Place, client, until};
 
@@ -95,8 +97,12 @@ async fn round(place: &Place, config: &str, first: u128, batches: usize, hour: i
     together
 }
 
+fn rounds() -> usize {
+    std::env::var("MCPINDEX_TORTURE_ROUNDS").map_or(3, |rounds| rounds.parse().unwrap())
+}
+
 async fn check_kills(database: &TestStore) {
-    let rounds = std::env::var("MCPINDEX_TORTURE_ROUNDS").map_or(3, |rounds| rounds.parse().unwrap());
+    let rounds = rounds();
     let place = Place::with_database(match &database.location {
         Location::Sqlite(path) => path.display().to_string(),
         Location::Postgres(url) => url.clone(),
@@ -167,4 +173,115 @@ async fn a_server_killed_while_it_takes_signals_loses_nothing_on_postgres() {
     if let Some(database) = TestStore::postgres().await {
         check_kills(&database).await;
     }
+}
+
+/// Sends batch after batch, each until it is acknowledged, and gives the installs of those that were.
+async fn insist(
+    address: String,
+    sender: u128,
+    hour: i64,
+    acknowledged: Arc<AtomicUsize>,
+    stop: CancellationToken,
+) -> BTreeSet<u128> {
+    let client = client();
+    let mut told = BTreeSet::new();
+    for batch in 0.. {
+        let start = (batch * SENDERS + sender) * BATCH;
+        let installs = start..start + BATCH;
+        let signals: Vec<Signal> = installs.clone().map(|install| signal(install, hour)).collect();
+        let body = write(&signals);
+        loop {
+            let request = client.post(&address).header("content-type", "application/json");
+            let answer = request
+                .body(body.clone())
+                .send()
+                .await
+                .expect("the server answers");
+            match answer.status().as_u16() {
+                204 => break,
+                // The database is gone for the moment; what is told again is no second signal.
+                503 => assert!(answer.headers().contains_key("retry-after")),
+                other => panic!("{other}"),
+            }
+            if stop.is_cancelled() {
+                return told;
+            }
+        }
+        told.extend(installs);
+        acknowledged.fetch_add(1, Ordering::Relaxed);
+        if stop.is_cancelled() {
+            return told;
+        }
+    }
+    told
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_postgres_that_restarts_under_load_loses_nothing() {
+    let Some((mut cluster, database)) = TestStore::on_durable_postgres().await else {
+        return;
+    };
+    let Location::Postgres(url) = &database.location else {
+        panic!("a Postgres store is on Postgres");
+    };
+    let place = Place::with_database(url.clone());
+    let config = place.write(
+        "mcpindex.toml",
+        "[ingest]\nbatches_per_minute = 1000000\nsignals_per_hour = 100000000\n",
+    );
+    let served = place.serve(&["--no-crawl", "--config", &config]).await;
+    let now = i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_secs()).unwrap();
+    let hour = now - now % 3_600;
+    let acknowledged = Arc::new(AtomicUsize::new(0));
+    let stop = CancellationToken::new();
+    let mut senders = JoinSet::new();
+    for sender in 0..SENDERS {
+        senders.spawn(insist(
+            format!("{}/api/v1/drift", served.base),
+            sender,
+            hour,
+            Arc::clone(&acknowledged),
+            stop.clone(),
+        ));
+    }
+    for round in 0..rounds() {
+        // Some are acknowledged after each start, so each end comes in the middle of work.
+        let enough = acknowledged.load(Ordering::Relaxed) + FIRST + MORE * (round % 5);
+        until("enough acknowledged batches", async || {
+            acknowledged.load(Ordering::Relaxed) >= enough
+        })
+        .await;
+        cluster = tokio::task::spawn_blocking(move || {
+            cluster.restart(round % 2 == 1);
+            cluster
+        })
+        .await
+        .unwrap();
+    }
+    let enough = acknowledged.load(Ordering::Relaxed) + FIRST;
+    until("the server has found its database again", async || {
+        acknowledged.load(Ordering::Relaxed) >= enough
+    })
+    .await;
+    stop.cancel();
+    let told: BTreeSet<u128> = senders.join_all().await.into_iter().flatten().collect();
+    assert_eq!(served.terminate().await, Some(0));
+    let store = Store::open(&database.location).await.unwrap();
+    let again: Vec<Received> = told.iter().map(|install| received(*install, hour)).collect();
+    for batch in again.chunks(1_000) {
+        assert_eq!(
+            store.record_signals(batch, now).await.unwrap(),
+            0,
+            "something was lost"
+        );
+    }
+    store.count_signals().await.unwrap();
+    let kept = store.signals_kept().await.unwrap();
+    let tool = Fingerprint::from_bytes([2; 16]);
+    let counted = store.fleet_drifts(&[tool]).await.unwrap().remove(0);
+    assert_eq!(
+        counted[0].signals, kept,
+        "something was counted twice, or not at all"
+    );
+    store.close().await;
 }

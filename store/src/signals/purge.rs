@@ -1,4 +1,4 @@
-//! Forgetting an install: its signals, its token, and its part in what was counted.
+//! Forgetting an install: its signals, its receipts, its token, and its part in what was counted.
 //!
 //! Invariant: after it, no row names the install, and counts whose signals are still there are as if it had never sent any.
 //! A HyperLogLog count whose signals have expired keeps its registers, in which no install can be told from another.
@@ -25,7 +25,7 @@ row! {
 }
 
 impl Store {
-    /// Forgets an install. Gives how many of its signals there were. It may send again, and is then a new one.
+    /// Forgets an install. Gives how many of its signals and receipts there were. It may send again, and is then a new one.
     pub async fn purge_install(&self, install: InstallId) -> Result<u64, StoreError> {
         let id = install.as_bytes().as_slice();
         let mut session = self.write().await?;
@@ -38,8 +38,9 @@ impl Store {
             )
             .bind(id).fetch_all(connection).await?
         });
-        on!(session, connection => {
-            sqlx::query("DELETE FROM install_token WHERE install = $1").bind(id).execute(connection).await?;
+        let receipts = on!(session, connection => {
+            sqlx::query("DELETE FROM install_token WHERE install = $1").bind(id).execute(&mut *connection).await?;
+            sqlx::query("DELETE FROM receipt WHERE install = $1").bind(id).execute(connection).await?.rows_affected()
         });
         let mut again = BTreeSet::new();
         for row in &gone {
@@ -71,6 +72,8 @@ impl Store {
         }
         lower_mark(&mut session).await?;
         session.commit().await?;
-        Ok(u64::try_from(gone.len()).unwrap_or(u64::MAX))
+        Ok(u64::try_from(gone.len())
+            .unwrap_or(u64::MAX)
+            .saturating_add(receipts))
     }
 }

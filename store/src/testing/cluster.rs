@@ -1,8 +1,8 @@
 //! A Postgres server of the test run's own, started from local binaries.
 //!
 //! It listens on a Unix socket in its temporary folder and on no port. A small shell is its watchdog: it starts the
-//! server, waits until its input ends (the test process closed it, or is gone, however it ended), stops the server and
-//! removes the folder.
+//! server, starts it anew when it is told so, waits until its input ends (the test process closed it, or is gone, however it
+//! ended), stops the server and removes the folder.
 //!
 //! Invariant: the server never outlives the process that started it.
 
@@ -11,21 +11,28 @@ use std::io::{BufRead, BufReader, Write as _};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use tempfile::TempDir;
 
 const NO_POSTGRES: &str = "no Postgres found: install the Debian package `postgresql`, or name a folder of its programs in \
      MCPINDEX_TEST_PG_BIN or a running server in MCPINDEX_TEST_PG_URL (MCPINDEX_TEST_PG=off leaves its tests out)";
 
-/// Durability is worth nothing here, and many test processes share the server.
-const SETTINGS: &str = "-c listen_addresses= -c fsync=off -c synchronous_commit=off -c full_page_writes=off \
-     -c max_connections=400 -c shared_buffers=64MB";
+/// Many test processes share the server.
+const SETTINGS: &str = "-c listen_addresses= -c max_connections=400 -c shared_buffers=64MB";
+/// For tests in which nothing is lost with the server.
+const NOT_DURABLE: &str = " -c fsync=off -c synchronous_commit=off -c full_page_writes=off";
 
 /// `$1` programs, `$2` data folder, `$3` log, `$4` settings, `$5` the folder to remove.
 const WATCHDOG: &str = r#"
-if "$1/pg_ctl" start -w -t 60 -D "$2" -l "$3" -o "$4" >/dev/null 2>&1; then echo ready; else echo failed; fi
-read -r never_sent
+start() {
+    if "$1/pg_ctl" start -w -t 60 -D "$2" -l "$3" -o "$4" >/dev/null 2>&1; then echo ready; else echo failed; fi
+}
+start "$@"
+while read -r mode; do
+    "$1/pg_ctl" stop -w -m "$mode" -D "$2" >/dev/null 2>&1
+    start "$@"
+done
 "$1/pg_ctl" stop -w -m immediate -D "$2" >/dev/null 2>&1
 cd / && rm -rf "$5"
 "#;
@@ -34,17 +41,31 @@ cd / && rm -rf "$5"
 #[derive(Debug)]
 pub struct Cluster {
     url: String,
+    log: PathBuf,
     watchdog: Child,
+    answers: BufReader<ChildStdout>,
     // The watchdog removes it; this is for a watchdog that was killed.
     _folder: TempDir,
 }
 
 impl Cluster {
-    /// Starts a server and waits until it is ready.
+    /// Starts a server that is as fast as tests need it, and waits until it is ready. What it acknowledged does not outlive it.
     ///
     /// # Panics
     /// With one sentence when no Postgres is installed, and with the server's own words when it does not start.
     pub fn start() -> Cluster {
+        Cluster::with(&format!("{SETTINGS}{NOT_DURABLE}"))
+    }
+
+    /// Starts a server that commits as one in use does.
+    ///
+    /// # Panics
+    /// As [`Cluster::start`].
+    pub fn durable() -> Cluster {
+        Cluster::with(SETTINGS)
+    }
+
+    fn with(wanted: &str) -> Cluster {
         let Some(programs) = programs() else {
             panic!("{NO_POSTGRES}");
         };
@@ -82,7 +103,7 @@ impl Cluster {
         let mut watchdog = command(Path::new("sh"), path, account)
             .args(["-c", WATCHDOG, "watchdog"])
             .args([&programs, &data, &log])
-            .arg(settings(path))
+            .arg(settings(wanted, path))
             .arg(path)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -91,20 +112,38 @@ impl Cluster {
             .process_group(0)
             .spawn()
             .expect("sh runs");
-        let mut answer = String::new();
-        if let Some(stdout) = watchdog.stdout.take() {
-            BufReader::new(stdout)
-                .read_line(&mut answer)
-                .expect("the watchdog's answer");
-        }
-        if answer.trim() != "ready" {
-            let words = std::fs::read_to_string(&log).unwrap_or_default();
-            panic!("Postgres from {} did not start: {words}", programs.display());
-        }
-        Cluster {
+        let answers = BufReader::new(watchdog.stdout.take().expect("the watchdog's answers"));
+        let mut cluster = Cluster {
             url: format!("postgres:///postgres?host={}&user=postgres", path.display()),
+            log,
             watchdog,
+            answers,
             _folder: folder,
+        };
+        cluster.await_ready();
+        cluster
+    }
+
+    /// Ends the server, as if it had crashed or (`gently`) breaking off what is under way, starts it again and waits until it is
+    /// ready. Blocks the thread.
+    ///
+    /// # Panics
+    /// With the server's own words when it does not start.
+    pub fn restart(&mut self, gently: bool) {
+        let mode = if gently { "fast" } else { "immediate" };
+        let watchdog = self.watchdog.stdin.as_mut().expect("the watchdog listens");
+        writeln!(watchdog, "{mode}").expect("the watchdog listens");
+        self.await_ready();
+    }
+
+    fn await_ready(&mut self) {
+        let mut answer = String::new();
+        self.answers
+            .read_line(&mut answer)
+            .expect("the watchdog's answer");
+        if answer.trim() != "ready" {
+            let words = std::fs::read_to_string(&self.log).unwrap_or_default();
+            panic!("Postgres did not start: {words}");
         }
     }
 
@@ -123,8 +162,8 @@ impl Drop for Cluster {
     }
 }
 
-fn settings(socket_folder: &Path) -> OsString {
-    let mut settings = OsString::from(SETTINGS);
+fn settings(wanted: &str, socket_folder: &Path) -> OsString {
+    let mut settings = OsString::from(wanted);
     settings.push(" -k ");
     settings.push(socket_folder);
     settings

@@ -14,6 +14,7 @@ mod observations;
 mod opening;
 mod partial;
 mod postgres;
+mod receipts;
 mod search;
 mod servers;
 mod sightings;
