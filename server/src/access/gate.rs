@@ -88,6 +88,12 @@ pub(crate) async fn gate(State(app): State<App>, mut request: Request, next: Nex
     }
     let address = app.access.sender(request.extensions(), request.headers());
     let is_for_programs = is_for_programs(request.uri().path());
+    if door == Door::KeyHolders && !is_read(request.method()) {
+        // A key that was revoked elsewhere and is still remembered here must not leave another one behind.
+        if let Credential::Key(text) = Credential::of(request.headers()) {
+            app.access.keys.forget_hash(text.hash());
+        }
+    }
     let caller = match caller(&app, door, request.headers(), address, is_for_programs).await {
         Ok(caller) => caller,
         Err(problem) => return for_them_alone(problem.into_response()),
@@ -159,7 +165,7 @@ fn passes(app: &App, door: Door, caller: &Caller) -> Result<(), Refused> {
             return if passes { Ok(()) } else { Err(Refused::Anonymous) };
         }
         Caller::Session => return Ok(()),
-        Caller::Key(holder) => holder.key.scopes,
+        Caller::Key(holder) => holder.scopes(),
     };
     let (passes, lacks) = match door {
         Door::Open | Door::Told | Door::KeyHolders => (true, Scope::Read),
@@ -181,11 +187,14 @@ fn passes(app: &App, door: Door, caller: &Caller) -> Result<(), Refused> {
     }
 }
 
+fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
+}
+
 /// People are sent to where they can sign in, and from there back.
 fn to_sign_in(method: &Method, uri: &Uri) -> Response {
     let next = uri.path_and_query().map(ToString::to_string);
-    let is_read = matches!(*method, Method::GET | Method::HEAD);
-    let location = links::with_query("/login", &[("next", next.filter(|_| is_read))]);
+    let location = links::with_query("/login", &[("next", next.filter(|_| is_read(method)))]);
     (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response()
 }
 

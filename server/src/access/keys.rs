@@ -1,7 +1,7 @@
 //! Keys as they come with requests: read, looked up, judged, noted as used.
 //!
 //! What was looked up is remembered, good keys for 30 s and unknown ones for 5 s: so long a key that was revoked at another
-//! replica may still work here. A key revoked here is forgotten at once.
+//! replica may still work here, but for changing keys: there it is looked up each time. A key revoked here is forgotten at once.
 //!
 //! Invariant: whether a key is mistyped, unknown, ended, revoked or of a disabled account is not told apart.
 
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
-use mcpindex_store::accounts::{Account, KeyRecord, SecretHash};
+use mcpindex_store::accounts::{Account, KeyRecord, Role, Scope, Scopes, SecretHash};
 use mcpindex_store::signals::Network;
 
 use super::key::{KeyText, PREFIX};
@@ -34,6 +34,15 @@ const DAY: i64 = 86_400;
 pub(crate) struct KeyHolder {
     pub(crate) account: Account,
     pub(crate) key: KeyRecord,
+}
+
+impl KeyHolder {
+    /// What the key allows its account as it is now: one that was made for an admin may have outlived the role.
+    pub(crate) fn scopes(&self) -> Scopes {
+        let is_allowed = |scope: &Scope| *scope != Scope::Admin || self.account.role == Role::Admin;
+        let allowed: Vec<Scope> = self.key.scopes.iter().filter(is_allowed).collect();
+        Scopes::of(&allowed)
+    }
 }
 
 /// What a request's `Authorization` says.

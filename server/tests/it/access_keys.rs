@@ -209,6 +209,28 @@ async fn a_revoked_key_ends_here_at_once_and_at_another_replica_within_half_a_mi
 }
 
 #[tokio::test]
+async fn a_key_revoked_elsewhere_changes_no_keys_while_it_is_remembered_here() {
+    on_each_backend(async |store| {
+        let index = Index::members(&store);
+        let ada = account(&store, "ada").await;
+        let lost = key_of(&store, &ada, &[Scope::Read], None).await;
+        let other = key_of(&store, &ada, &[Scope::Read], None).await;
+        assert_eq!(index.get_with(&lost.text, KEYS).await.status, 200);
+        store.revoke_key(&lost.record.id, None, NOW).await.unwrap();
+        assert_eq!(index.get_with(&other.text, KEYS).await.status, 200);
+        let path = format!("{KEYS}/{}", other.record.id);
+        let wish = r#"{"name":"a","scopes":["read"]}"#;
+        assert_eq!(index.ask(&lost.text, Method::POST, KEYS, wish).await.status, 401);
+        let rotate = format!("{path}/rotate");
+        assert_eq!(index.ask(&lost.text, Method::POST, &rotate, "").await.status, 401);
+        assert_eq!(index.ask(&lost.text, Method::DELETE, &path, "").await.status, 401);
+        assert_eq!(store.keys(Some(ada.id)).await.unwrap().len(), 2);
+        index.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn an_unknown_key_is_looked_up_again_after_five_seconds_and_an_end_is_kept_to_the_second() {
     let database = TestStore::sqlite().await;
     let store = &database.store;
