@@ -275,18 +275,20 @@ impl Settings {
 
     /// Who may do what at a server that listens here.
     pub fn for_access(&self, listening: SocketAddr) -> AccessRules {
-        let read = if self.is_local(listening) {
+        let by_place = if self.is_local(listening) {
             Read::Public
         } else {
             Read::Members
         };
+        let read = self.access.read.unwrap_or(by_place);
         AccessRules {
-            read: self.access.read.unwrap_or(read),
+            read,
             rates: self.ingest.rates.clone(),
             proxies: self.server.proxies.clone(),
-            metrics: self.server.metrics.unwrap_or(match read {
-                Read::Public => Metrics::Open,
-                Read::Members => Metrics::Admins,
+            // An index that is made public elsewhere has not said so of its numbers.
+            metrics: self.server.metrics.unwrap_or(match (by_place, read) {
+                (Read::Public, Read::Public) => Metrics::Open,
+                _ => Metrics::Admins,
             }),
         }
     }
@@ -690,6 +692,8 @@ mod tests {
         check("", "0.0.0.0:1", Metrics::Admins);
         // Whoever reads the index need not know how much it is used.
         check("[access]\nread = \"public\"\n", "0.0.0.0:1", Metrics::Admins);
+        // The numbers name the version, which a members-only index tells nobody.
+        check("[access]\nread = \"members\"\n", "127.0.0.1:1", Metrics::Admins);
         check("[server]\nmetrics = \"open\"\n", "0.0.0.0:1", Metrics::Open);
         check("[server]\nmetrics = \"off\"\n", "127.0.0.1:1", Metrics::Off);
         check_refused(

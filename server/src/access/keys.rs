@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::http::HeaderMap;
@@ -91,6 +92,8 @@ struct Known {
 #[derive(Default)]
 pub(crate) struct Keys {
     known: Mutex<HashMap<SecretHash, Known>>,
+    /// How often a key was forgotten: what was looked up before that is not remembered after it. Read and moved under `known`.
+    forgotten: AtomicU64,
     /// When each key's use was last noted, by its id.
     noted: Mutex<HashMap<String, i64>>,
 }
@@ -136,6 +139,7 @@ impl Keys {
             ));
         }
         let now = app.now();
+        let forgotten = self.forgotten.load(Ordering::Acquire);
         let found = app.store.key_of(hash).await?;
         let holder = found
             .filter(|(key, account)| key.works(now) && account.disabled_at.is_none())
@@ -151,7 +155,7 @@ impl Keys {
         if known.len() >= MOST {
             known.retain(|_, known| now < known.until);
         }
-        if known.len() < MOST {
+        if known.len() < MOST && self.forgotten.load(Ordering::Acquire) == forgotten {
             let until = now.saturating_add(remember_for);
             let holder = holder.clone();
             known.insert(hash, Known { until, holder });
@@ -162,12 +166,16 @@ impl Keys {
     /// Looks the key of this id up again when it comes next.
     pub(crate) fn forget(&self, id: &str) {
         let is_other = |known: &Known| known.holder.as_ref().is_none_or(|holder| holder.key.id != id);
-        lock(&self.known).retain(|_, known| is_other(known));
+        let mut known = lock(&self.known);
+        self.forgotten.fetch_add(1, Ordering::AcqRel);
+        known.retain(|_, known| is_other(known));
     }
 
     /// Looks this key up again when it comes next.
     pub(crate) fn forget_hash(&self, hash: SecretHash) {
-        lock(&self.known).remove(&hash);
+        let mut known = lock(&self.known);
+        self.forgotten.fetch_add(1, Ordering::AcqRel);
+        known.remove(&hash);
     }
 
     /// Notes the day in the background, at most once an hour for each key.

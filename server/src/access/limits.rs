@@ -70,6 +70,8 @@ pub(crate) enum Counted {
     CodeRedeemed,
     /// User codes of the device grant typed in.
     DeviceEntry,
+    /// Questions of devices whether somebody has decided.
+    DevicePoll,
     /// Keys that were looked up and are none, or none any more.
     FailedKey,
     /// Keys reported as leaked.
@@ -131,6 +133,8 @@ impl Limits {
             Counted::LoginStart => (20, MINUTE),
             Counted::CodeRedeemed | Counted::DeviceEntry | Counted::SetupCode => (10, MINUTE),
             Counted::FailedKey | Counted::LeakReport => (60, MINUTE),
+            // Twenty devices at their pace of five seconds.
+            Counted::DevicePoll => (240, MINUTE),
         }
     }
 

@@ -252,6 +252,13 @@ pub(crate) async fn device_token(State(app): State<App>, request: Request) -> Re
     device_is_on(&app)?;
     let address = app.access.sender(request.extensions(), request.headers());
     let poll: PollBody = body_of(request, "`{\"device_code\": …}`").await?;
+    // A poll writes; whoever asks too often is told so in the grant's own words.
+    if !app.access.limits.allows(Counted::DevicePoll, address, 1) {
+        return Ok(as_it_is(
+            StatusCode::BAD_REQUEST,
+            NoKeyBody { error: "slow_down" },
+        ));
+    }
     let (text, material) = material(Network::of(address), app.now())?;
     let polled = app
         .store

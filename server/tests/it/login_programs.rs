@@ -387,6 +387,16 @@ async fn decide_device(browser: &Browser<'_>, code: &str, decision: &str) -> Ans
 }
 
 #[tokio::test]
+async fn a_device_that_asks_without_end_is_told_to_slow_down_and_asks_the_database_no_more() {
+    let (_github, index) = index().await;
+    let invented = json!({ "device_code": "invented" });
+    for _ in 0..240 {
+        assert_eq!(poll(&index, &invented).await, error("expired_token"));
+    }
+    assert_eq!(poll(&index, &invented).await, error("slow_down"));
+}
+
+#[tokio::test]
 async fn a_machine_without_a_browser_gets_a_key_when_somebody_types_its_code() {
     let (_github, index) = index().await;
     let begun = begin_device(&index).await;
