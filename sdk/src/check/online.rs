@@ -81,9 +81,29 @@ async fn ask(client: &IndexClient, subject: &Subject<'_>) -> Result<Consulted, S
         },
     };
     let (questions, tools) = questions(&name, subject);
-    let asked = questions.items.len();
+    let mut items = Vec::with_capacity(questions.len());
+    for batch in questions.chunks(MAX_ITEMS) {
+        items.extend(post(client, batch.to_vec()).await?);
+    }
+    let mut items = items.into_iter();
+    let Some(first) = items.next() else {
+        return Err("its answer has another number of items than it was asked about".to_owned());
+    };
+    let alone = tools
+        .into_iter()
+        .zip(items)
+        .filter(|(_, answer)| answer.alone == Some(true));
+    Ok(Consulted::Answered {
+        answer: Box::new(first),
+        alone: alone.map(|(tool, _)| tool).collect(),
+    })
+}
+
+/// The answers to at most [`MAX_ITEMS`] questions, in their order.
+async fn post(client: &IndexClient, items: Vec<Question>) -> Result<Vec<IndexAnswer>, String> {
+    let asked = items.len();
     let answer = client
-        .post("api/v1/check", &questions, MAX_ANSWER_BYTES)
+        .post("api/v1/check", &Questions { items }, MAX_ANSWER_BYTES)
         .await
         .map_err(|error| error.to_string())?;
     match answer.status {
@@ -97,18 +117,10 @@ async fn ask(client: &IndexClient, subject: &Subject<'_>) -> Result<Consulted, S
     let answers: IndexAnswers = answer
         .json()
         .ok_or_else(|| "its answer can't be read".to_owned())?;
-    let mut items = answers.items.into_iter();
-    let (Some(first), true) = (items.next(), items.len() + 1 == asked) else {
-        return Err("its answer has another number of items than it was asked about".to_owned());
-    };
-    let alone = tools
-        .into_iter()
-        .zip(items)
-        .filter(|(_, answer)| answer.alone == Some(true));
-    Ok(Consulted::Answered {
-        answer: Box::new(first),
-        alone: alone.map(|(tool, _)| tool).collect(),
-    })
+    match answers.items.len() == asked {
+        true => Ok(answers.items),
+        false => Err("its answer has another number of items than it was asked about".to_owned()),
+    }
 }
 
 /// How the server is named to the index.
@@ -135,7 +147,7 @@ impl Name {
 }
 
 /// The question, and, for a whole server, one for each tool that is pinned and not approved, with these tools' names.
-fn questions(name: &Name, subject: &Subject<'_>) -> (Questions, Vec<String>) {
+fn questions(name: &Name, subject: &Subject<'_>) -> (Vec<Question>, Vec<String>) {
     let tools = subject.record.into_iter().flat_map(|record| &record.tools);
     let mut items = vec![name.question(subject.tool)];
     if let Some(tool) = subject.tool {
@@ -149,22 +161,19 @@ fn questions(name: &Name, subject: &Subject<'_>) -> (Questions, Vec<String>) {
                 of_definition(question, digest, definition);
             }
         }
-        return (Questions { items }, Vec::new());
+        return (items, Vec::new());
     }
     let mut asked = Vec::new();
     for (tool, pin) in tools {
         let Some(baseline) = pin.baseline.as_ref().filter(|pin| pin.via != Via::Approved) else {
             continue;
         };
-        if items.len() == MAX_ITEMS {
-            break;
-        }
         let mut question = name.question(Some(tool));
         of_definition(&mut question, &baseline.digest, &baseline.definition);
         items.push(question);
         asked.push(tool.clone());
     }
-    (Questions { items }, asked)
+    (items, asked)
 }
 
 fn of_definition(question: &mut Question, digest: &str, definition: &str) {

@@ -200,6 +200,28 @@ async fn what_is_pinned_is_asked_about_by_digest() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_tool_behind_more_than_one_question_takes_is_asked_about_too() {
+    let index = Index::start(200, |question: &Value| match question["tool"].as_str() {
+        Some("tool-299") => item("needs-person", "alone", "Others see another.", Some(true)),
+        _ => ready(question),
+    })
+    .await;
+    let machine = Machine::new();
+    machine.update("npm:docs", |record| {
+        for number in 0..300 {
+            let name = format!("tool-{number:03}");
+            let definition = Definition::read(&format!(r#"{{"name":"{name}"}}"#));
+            record.pin(&name, &definition, Via::FirstSight, MARCH);
+        }
+    });
+    let checked = check(&machine, &index, &["npm:docs"], None);
+    assert!(
+        checked.contains("exit 11") && checked.contains("tool-299"),
+        "{checked}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_not_public_is_named_to_no_index_but_the_organisations_own() {
     let index = Index::start(200, ready).await;
     let machine = Machine::new();
