@@ -4,7 +4,8 @@
 
 use mcpindex::text_diff::{Part, Row, compare};
 use mcpindex::visible::visible;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
 
 use super::super::output::Style;
 
@@ -259,24 +260,53 @@ fn behind_bar(bar: &str, line: Line) -> Line {
 }
 
 fn width_of(line: &[(Style, String)]) -> usize {
-    line.iter().map(|(_, text)| text.width()).sum()
+    clusters(line).iter().map(|cluster| cluster.width).sum()
+}
+
+/// What is shown as one sign: a character with what belongs to it, such as a selector that makes it wider. It may have come
+/// from parts of two looks and takes the first one's.
+struct Cluster {
+    style: Style,
+    text: String,
+    /// In columns. A line is never wider than the sum of these.
+    width: usize,
+}
+
+impl Cluster {
+    fn is_blank(&self) -> bool {
+        self.text == " "
+    }
+}
+
+fn clusters(line: &[(Style, String)]) -> Vec<Cluster> {
+    let whole: String = line.iter().map(|(_, text)| text.as_str()).collect();
+    let mut styles = line.iter().flat_map(|(style, text)| text.chars().map(|_| *style));
+    whole
+        .graphemes(true)
+        .map(|text| {
+            let style = styles.next().unwrap_or(Style::Plain);
+            styles.by_ref().take(text.chars().count() - 1).for_each(drop);
+            Cluster {
+                style,
+                text: text.to_owned(),
+                width: text.width(),
+            }
+        })
+        .collect()
 }
 
 /// Breaks a line into ones of at most `column` columns, at a blank where one is near. Never empty.
 fn wrap(line: &[(Style, String)], column: usize) -> Vec<Line> {
     let column = column.max(8);
-    let characters: Vec<(Style, char)> = line
-        .iter()
-        .flat_map(|(style, text)| text.chars().map(|character| (*style, character)))
-        .collect();
+    let clusters = clusters(line);
     let mut lines = Vec::new();
-    let mut rest = characters.as_slice();
+    let mut rest = clusters.as_slice();
     loop {
         let mut used = 0;
         let fits = rest
             .iter()
-            .take_while(|(_, character)| {
-                used += character.width().unwrap_or(0);
+            .take_while(|cluster| {
+                used += cluster.width;
                 used <= column
             })
             .count();
@@ -284,30 +314,30 @@ fn wrap(line: &[(Style, String)], column: usize) -> Vec<Line> {
             lines.push(joined(rest));
             return lines;
         }
-        // A character wider than the column gets a line of its own.
+        // A sign wider than the column gets a line of its own.
         let fits = fits.max(1);
-        let blank = rest[..fits].iter().rposition(|(_, character)| *character == ' ');
-        let end = match (rest[fits].1, blank) {
-            (' ', _) => fits,
-            (_, Some(blank)) if blank > fits / 2 => blank + 1,
+        let blank = rest[..fits].iter().rposition(Cluster::is_blank);
+        let end = match blank {
+            _ if rest.get(fits).is_some_and(Cluster::is_blank) => fits,
+            Some(blank) if blank > fits / 2 => blank + 1,
             _ => fits,
         };
-        let shown = rest[..end].iter().rposition(|(_, character)| *character != ' ');
+        let shown = rest[..end].iter().rposition(|cluster| !cluster.is_blank());
         lines.push(joined(&rest[..shown.map_or(end, |last| last + 1)]));
         rest = &rest[end..];
-        if let Some((_, ' ')) = rest.first() {
+        if rest.first().is_some_and(Cluster::is_blank) {
             rest = &rest[1..];
         }
     }
 }
 
-/// Characters of the same look as one part.
-fn joined(characters: &[(Style, char)]) -> Line {
+/// Signs of the same look as one part.
+fn joined(clusters: &[Cluster]) -> Line {
     let mut line = Line::new();
-    for &(style, character) in characters {
-        match line.last_mut().filter(|(last, _)| *last == style) {
-            Some((_, text)) => text.push(character),
-            None => line.push((style, character.to_string())),
+    for cluster in clusters {
+        match line.last_mut().filter(|(last, _)| *last == cluster.style) {
+            Some((_, text)) => text.push_str(&cluster.text),
+            None => line.push((cluster.style, cluster.text.clone())),
         }
     }
     line
@@ -399,11 +429,30 @@ mod tests {
         assert_eq!(layout.whole().text(&text).len(), 101);
     }
 
+    #[test]
+    fn a_selector_that_makes_a_sign_wider_counts() {
+        let line = [(Style::Plain, "🕯\u{fe0f}".repeat(8))];
+        let lines = wrap(&line, 15);
+        let widths: Vec<usize> = lines.iter().map(|line| width_of(line)).collect();
+        assert_eq!(widths, [14, 2]);
+    }
+
+    #[test]
+    fn a_selector_of_another_look_stays_with_its_sign() {
+        let line = [
+            (Style::Plain, "1234567🕯".to_owned()),
+            (Style::Added, "\u{fe0f}ab".to_owned()),
+        ];
+        let lines = wrap(&line, 8);
+        assert_eq!(shown(&lines), "1234567\n🕯\u{fe0f}ab\n");
+        assert_eq!(lines[1][1], (Style::Added, "ab".to_owned()));
+    }
+
     proptest::proptest! {
         #[test]
         fn no_line_is_wider_than_the_terminal(
-            before in "(\\PC|[ \n\u{202e}読]){0,200}",
-            after in "(\\PC|[ \n\u{202e}読]){0,200}",
+            before in "(\\PC|[ \n\u{202e}読🕯\u{fe0f}\u{200d}☁👩🇩]){0,200}",
+            after in "(\\PC|[ \n\u{202e}読🕯\u{fe0f}\u{200d}☁👩🇩]){0,200}",
             width in 24usize..200,
         ) {
             let layout = Layout::new(Some(width), false);
