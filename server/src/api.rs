@@ -21,6 +21,7 @@ pub(crate) mod sign_in;
 pub(crate) mod signals;
 pub(crate) mod trust;
 pub(crate) mod vocabulary;
+pub(crate) mod webhooks;
 
 use mcpindex_contract::digest::Digest;
 use serde::Serialize;

@@ -87,6 +87,12 @@ pub fn router(app: App) -> Router {
         .route("/account/keys", post(pages::account::create_key))
         .route("/account/keys/{id}/revoke", post(pages::account::revoke_key))
         .route("/account/sessions/end", post(pages::account::end_sessions))
+        .route(
+            "/admin/webhooks",
+            get(pages::webhooks::webhooks).post(pages::webhooks::create),
+        )
+        .route("/admin/webhooks/{id}/test", post(pages::webhooks::test))
+        .route("/admin/webhooks/{id}/remove", post(pages::webhooks::remove))
         .route("/api/auth/login/start", get(api::sign_in::published_start))
         .route("/api/v1/cli/token", post(api::sign_in::cli_token))
         .route("/api/v1/device/code", post(api::sign_in::device_code))
@@ -96,6 +102,17 @@ pub fn router(app: App) -> Router {
         .route("/api/v1/keys/report-leak", post(api::keys::report_leak))
         .route("/api/v1/keys/{id}", delete(api::keys::revoke))
         .route("/api/v1/keys/{id}/rotate", post(api::keys::rotate))
+        .route(
+            "/api/v1/webhooks",
+            get(api::webhooks::list).post(api::webhooks::create),
+        )
+        .route("/api/v1/webhooks/{id}", delete(api::webhooks::remove))
+        .route("/api/v1/webhooks/{id}/test", post(api::webhooks::test))
+        .route("/api/v1/webhooks/{id}/deliveries", get(api::webhooks::deliveries))
+        .route(
+            "/api/v1/webhooks/{id}/deliveries/{delivery}/redeliver",
+            post(api::webhooks::redeliver),
+        )
         .route("/api/openapi.json", get(openapi::openapi))
         .route("/healthz", get(api::health::healthz))
         .route("/readyz", get(api::health::readyz))
@@ -177,6 +194,7 @@ mod tests {
             base: "http://127.0.0.1:8080/".parse().unwrap(),
             access: Arc::new(Access::public()),
             login: Arc::new(Login::none()),
+            webhooks: None,
         };
         let service = within_layers(table, app, Duration::from_millis(1));
         let request = Request::get(path).body(Body::empty()).unwrap();

@@ -8,7 +8,7 @@ use mcpindex_contract::signal::InstallId;
 use mcpindex_store::Store;
 use mcpindex_store::accounts::{Account, KeyRecord, Role, RoleChange, Scope};
 
-use super::{now, open_store};
+use super::{now, open_store, webhooks};
 use crate::access::issue::{IssueError, Wish, issue};
 use crate::args::{Admin, AdminCommand, AdminKeys, CreateKey};
 use crate::config::Settings;
@@ -35,6 +35,7 @@ pub async fn run(settings: Settings, admin: Admin) -> anyhow::Result<Exit> {
             create_key(&store, create).await?;
         }
         AdminCommand::Keys(AdminKeys::Revoke { id }) => revoke(&store, &id).await?,
+        AdminCommand::Webhooks(command) => webhooks::run(&settings, &store, command).await?,
         AdminCommand::Purge { install } => purge(&store, install).await?,
     }
     store.close().await;

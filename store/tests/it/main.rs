@@ -22,3 +22,4 @@ mod signals;
 mod targets;
 mod text;
 mod timeline;
+mod webhooks;
