@@ -172,3 +172,224 @@ impl Sender {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+
+    use axum::http::Response as HttpResponse;
+    use mcpindex::clock::Clock;
+    use mcpindex::wire::http::{HttpClient, HttpError};
+    use mcpindex_store::Store;
+    use mcpindex_store::testing::TestStore;
+    use mcpindex_store::webhooks::{Delivery, DeliveryOutcome, Form, NewWebhook, Severity};
+
+    use super::super::key::KeyFile;
+    use super::*;
+
+    const START: i64 = 1_796_058_245;
+
+    struct Hand(AtomicI64);
+
+    impl Clock for Hand {
+        fn unix_seconds(&self) -> i64 {
+            self.0.load(Ordering::SeqCst)
+        }
+    }
+
+    /// A receiver that answers with one status, or with nothing at all.
+    struct Receiver {
+        status: Option<u16>,
+        asked: AtomicUsize,
+    }
+
+    type Answer<'a> = Pin<Box<dyn Future<Output = Result<reqwest::Response, HttpError>> + Send + 'a>>;
+
+    impl HttpClient for Receiver {
+        fn send(&self, _request: reqwest::Request) -> Answer<'_> {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            let status = self.status;
+            Box::pin(async move {
+                match status {
+                    Some(status) => {
+                        let answer = HttpResponse::builder()
+                            .status(status)
+                            .body(String::new())
+                            .unwrap();
+                        Ok(answer.into())
+                    }
+                    None => std::future::pending().await,
+                }
+            })
+        }
+    }
+
+    struct Trial {
+        database: TestStore,
+        clock: Arc<Hand>,
+        receiver: Arc<Receiver>,
+        sender: Sender,
+        _folder: tempfile::TempDir,
+    }
+
+    impl Trial {
+        /// `targets` webhooks with one delivery each, and a sender.
+        async fn new(status: Option<u16>, targets: usize, at_once: usize) -> Trial {
+            let database = TestStore::sqlite().await;
+            let clock = Arc::new(Hand(AtomicI64::new(START)));
+            let receiver = Arc::new(Receiver {
+                status,
+                asked: AtomicUsize::new(0),
+            });
+            let folder = tempfile::tempdir().unwrap();
+            let key = KeyFile::new(None, folder.path());
+            for target in 0..targets {
+                let id = format!("hook_{target}");
+                let wish = NewWebhook {
+                    id: id.clone(),
+                    name: "x".to_owned(),
+                    form: Form::Json,
+                    destination: "https://hooks.example.com/".to_owned(),
+                    severity: Severity::All,
+                    servers: Vec::new(),
+                    untrusted: false,
+                    key_check: key.key().unwrap().check(),
+                    created_by: "x".to_owned(),
+                };
+                database.store.add_webhook(&wish, START).await.unwrap();
+                database
+                    .store
+                    .add_test_delivery(&id, &format!("msg_{target}"), START - 60)
+                    .await
+                    .unwrap();
+            }
+            let courier = Courier {
+                store: database.store.clone(),
+                clock: Arc::<Hand>::clone(&clock),
+                client: Arc::<Receiver>::clone(&receiver),
+                base: "https://index.example/".parse().unwrap(),
+                key,
+                secrets: None,
+                github: None,
+            };
+            Trial {
+                sender: Sender::new(Arc::new(courier), at_once, "test".to_owned()),
+                database,
+                clock,
+                receiver,
+                _folder: folder,
+            }
+        }
+
+        fn store(&self) -> &Store {
+            &self.database.store
+        }
+
+        /// Everything that is due now is tried and written down.
+        async fn round(&mut self) {
+            self.sender.look(true).await.unwrap();
+            while let Some(done) = self.sender.under_way.join_next_with_id().await {
+                self.sender.take(done);
+                self.sender.look(false).await.unwrap();
+            }
+        }
+
+        async fn delivery(&self, target: usize) -> Delivery {
+            let log = self
+                .store()
+                .deliveries(&format!("hook_{target}"), None, 1)
+                .await
+                .unwrap();
+            log[0].clone()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_receiver_that_answers_500_for_a_day_gets_it_when_it_is_well_again() {
+        let mut trial = Trial::new(Some(500), 1, 8).await;
+        let mut attempts = 0;
+        while trial.clock.unix_seconds() < START + 86_400 {
+            trial.round().await;
+            attempts += 1;
+            let delivery = trial.delivery(0).await;
+            assert_eq!((delivery.attempts, delivery.status), (attempts, Some(500)));
+            assert_eq!(delivery.error.as_deref(), Some("HTTP 500"));
+            let due = delivery.due.unwrap();
+            // Not a second too early.
+            trial.clock.0.store(due - 1, Ordering::SeqCst);
+            trial.round().await;
+            assert_eq!(trial.delivery(0).await.attempts, attempts);
+            trial.clock.0.store(due, Ordering::SeqCst);
+        }
+        assert!((8..16).contains(&attempts), "{attempts}");
+        trial.sender.courier = Arc::new(Courier {
+            store: trial.store().clone(),
+            clock: Arc::<Hand>::clone(&trial.clock),
+            client: Arc::new(Receiver {
+                status: Some(204),
+                asked: AtomicUsize::new(0),
+            }),
+            base: "https://index.example/".parse().unwrap(),
+            key: KeyFile::new(None, trial._folder.path()),
+            secrets: None,
+            github: None,
+        });
+        trial.round().await;
+        let delivery = trial.delivery(0).await;
+        assert_eq!(delivery.outcome, Some(DeliveryOutcome::Delivered));
+        assert_eq!(
+            (delivery.status, delivery.error, delivery.attempts),
+            (Some(204), None, attempts + 1)
+        );
+    }
+
+    #[tokio::test]
+    async fn one_that_is_gone_is_not_asked_again() {
+        let mut trial = Trial::new(Some(410), 1, 8).await;
+        trial.round().await;
+        let delivery = trial.delivery(0).await;
+        assert_eq!(delivery.outcome, Some(DeliveryOutcome::GaveUp));
+        assert_eq!(
+            delivery.error.as_deref(),
+            Some("HTTP 410: the receiver is gone for good")
+        );
+        trial.clock.0.fetch_add(86_400, Ordering::SeqCst);
+        trial.round().await;
+        assert_eq!(trial.receiver.asked.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test]
+    async fn no_more_than_may_be_are_under_way_and_at_the_end_they_are_given_back() {
+        let mut trial = Trial::new(None, 120, 70).await;
+        trial.sender.look(true).await.unwrap();
+        assert_eq!(trial.sender.under_way.len(), 70);
+        trial.sender.look(true).await.unwrap();
+        assert_eq!(trial.sender.under_way.len(), 70);
+        tokio::time::pause();
+        let Trial {
+            database,
+            sender,
+            clock,
+            ..
+        } = trial;
+        let ending = tokio::spawn(sender.end());
+        tokio::time::advance(STOP_LIMIT + Duration::from_millis(1)).await;
+        tokio::time::resume();
+        ending.await.unwrap();
+        let mut claimable = 0;
+        loop {
+            let claimed = database
+                .store
+                .claim_deliveries("next", clock.unix_seconds(), 50)
+                .await
+                .unwrap();
+            assert!(claimed.iter().all(|claimed| claimed.delivery.attempts == 0));
+            claimable += claimed.len();
+            if claimed.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(claimable, 120);
+    }
+}
