@@ -243,8 +243,14 @@ fn stands(records: &[Record], now: i64) -> Option<(State, Option<String>, Option
         standings.add(record);
     }
     let standing = standings.of("npm:a", "tool", &Digest::of_canonical("{}"), now)?;
-    assert_eq!(standings.of_identity("npm:a", now), [standing.clone()]);
-    assert_eq!(standings.all(now).collect::<Vec<_>>(), [standing.clone()]);
+    assert_eq!(
+        standings.of_identity("npm:a", now),
+        std::slice::from_ref(&standing)
+    );
+    assert_eq!(
+        standings.all(now).collect::<Vec<_>>(),
+        std::slice::from_ref(&standing)
+    );
     Some((standing.state, standing.second, standing.until))
 }
 
@@ -264,7 +270,7 @@ fn the_last_decision_stands_until_it_expires() {
     };
     assert_eq!(stands(&[], 0), None);
     let approved = decided("ann", Approve, 1, None);
-    check(&[approved.clone()], 0, State::Approved, None);
+    check(std::slice::from_ref(&approved), 0, State::Approved, None);
     check(
         &[approved.clone(), decided("bob", Refuse, 1, None)],
         0,
@@ -278,8 +284,8 @@ fn the_last_decision_stands_until_it_expires() {
         None,
     );
     let briefly = decided("bob", Approve, 1, Some(50));
-    check(&[briefly.clone()], 49, State::Approved, Some(50));
-    check(&[briefly.clone()], 50, State::Expired, None);
+    check(std::slice::from_ref(&briefly), 49, State::Approved, Some(50));
+    check(std::slice::from_ref(&briefly), 50, State::Expired, None);
     // What was decided before does not come back.
     check(&[approved.clone(), briefly], 50, State::Expired, None);
     let refused = decided("bob", Refuse, 1, Some(50));

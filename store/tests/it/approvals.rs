@@ -145,7 +145,7 @@ async fn decisions_are_all_added_or_none() {
             refused(&[good.clone(), past], ANN, 1).await,
             refused(&[good.clone(), about("a", Decision::Refuse)], ANN, 1).await,
             refused(&many, ANN, 1).await,
-            refused(&[good.clone()], "", 1).await,
+            refused(std::slice::from_ref(&good), "", 1).await,
             refused(&[good], ANN, 3).await,
         ];
         insta::allow_duplicates! {
