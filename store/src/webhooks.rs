@@ -17,7 +17,8 @@ pub use deliveries::{
 pub use derive::{Derived, MOST_WAITING};
 pub use issues::Issue;
 
-use crate::session::on;
+use crate::audit::{self, Action, NewLine};
+use crate::session::{Session, on};
 use crate::text::{SEPARATOR, indexed, restored, stored};
 use crate::{Store, StoreError};
 
@@ -35,7 +36,7 @@ const MAX_SERVERS: usize = 20_000;
 pub enum Event {
     /// A drift of this number was recorded.
     Drift(i64),
-    /// A decision of this number was made.
+    /// A decision was made; several of one person about one server at the same time are one event, with the sequence of the first.
     Decision(i64),
     /// Somebody wants to see whether it works.
     Test,
@@ -232,6 +233,7 @@ impl Store {
             });
         }
         let drifts_end = self.drifts_end().await?;
+        let decisions_end = self.decisions_end().await?;
         let mut session = self.write().await?;
         let count: i64 = on!(session, connection => {
             sqlx::query_scalar("SELECT COUNT(*) FROM webhook").fetch_one(connection).await?
@@ -247,13 +249,14 @@ impl Store {
             sqlx::query(
                 "INSERT INTO webhook (id, name, form, destination, severity, servers, untrusted, key_check, created_at,
                      created_by, drift_cursor, decision_cursor)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0)",
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
             )
             .bind(&*id).bind(&*name).bind(wish.form.name()).bind(&*destination).bind(wish.severity.name())
             .bind(&servers).bind(wish.untrusted).bind(&wish.key_check).bind(now).bind(stored(&wish.created_by))
-            .bind(drifts_end)
+            .bind(drifts_end).bind(decisions_end)
             .execute(connection).await?;
         });
+        note(&mut session, &wish.created_by, &wish.id, "made", now).await?;
         session.commit().await?;
         Ok(Webhook {
             wish: wish.clone(),
@@ -280,15 +283,31 @@ impl Store {
         row.map(webhook_from_row).transpose()
     }
 
-    /// Removes a target with its log and what waits for it; what is on its way arrives. False: there is none of this id.
-    pub async fn remove_webhook(&self, id: &str) -> Result<bool, StoreError> {
+    /// Removes a target with its log and what waits for it; what is on its way arrives. `by` is who does it, for the audit log.
+    /// False: there is none of this id.
+    pub async fn remove_webhook(&self, id: &str, by: &str, now: i64) -> Result<bool, StoreError> {
         let mut session = self.write().await?;
         let gone = on!(session, connection => {
             sqlx::query("DELETE FROM webhook WHERE id = $1").bind(stored(id)).execute(connection).await?.rows_affected()
         });
+        if gone == 0 {
+            return Ok(false);
+        }
+        note(&mut session, by, id, "removed", now).await?;
         session.commit().await?;
-        Ok(gone == 1)
+        Ok(true)
     }
+}
+
+async fn note(session: &mut Session, by: &str, id: &str, what: &str, now: i64) -> Result<(), StoreError> {
+    let detail = format!("webhook {what}");
+    let line = NewLine {
+        subject: by,
+        action: Action::SettingChanged,
+        object: id,
+        detail: Some(&detail),
+    };
+    audit::note(session, &line, now).await
 }
 
 #[cfg(test)]

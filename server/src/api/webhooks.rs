@@ -176,6 +176,14 @@ pub(crate) fn refused(error: WebhookError) -> Problem {
     }
 }
 
+/// Who asks, as the audit log has it.
+fn who(caller: &Caller) -> Result<String, Problem> {
+    match caller {
+        Caller::Key(holder) => Ok(format!("{}@{}", holder.account.login, holder.account.issuer)),
+        Caller::Session | Caller::Anonymous => Err(Problem::unauthorized()),
+    }
+}
+
 fn unknown(id: &str) -> Problem {
     Problem::unknown(
         "unknown-webhook",
@@ -223,12 +231,8 @@ pub(crate) async fn create(
     Extension(caller): Extension<Caller>,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let Caller::Key(holder) = &caller else {
-        return Err(Problem::unauthorized());
-    };
+    let by = who(&caller)?;
     let wish: WebhookWishBody = serde_json::from_slice(&body).map_err(|_| Problem::bad_body(WISH))?;
-    let account = &holder.account;
-    let by = format!("{}@{}", account.login, account.issuer);
     let (webhook, secret) = sending(&app)?
         .add(wish.read()?, &by, app.now())
         .await
@@ -252,8 +256,12 @@ pub(crate) async fn create(
         (status = 404, description = "No such webhook"),
     )
 )]
-pub(crate) async fn remove(State(app): State<App>, Path(id): Path<String>) -> Result<StatusCode, Problem> {
-    match app.store.remove_webhook(&id).await? {
+pub(crate) async fn remove(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    match app.store.remove_webhook(&id, &who(&caller)?, app.now()).await? {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(unknown(&id)),
     }

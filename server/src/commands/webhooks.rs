@@ -29,7 +29,7 @@ pub(super) async fn run(settings: &Settings, store: &Store, command: AdminWebhoo
     match command {
         AdminWebhooks::List { json } => list(store, json).await,
         AdminWebhooks::Add(add) => make(&webhooks, add).await,
-        AdminWebhooks::Remove { id } => match store.remove_webhook(&id).await? {
+        AdminWebhooks::Remove { id } => match store.remove_webhook(&id, SHELL, now()).await? {
             true => Ok(output::plain(&format!("{id} is told no more"))?),
             false => Err(unknown(&id).into()),
         },

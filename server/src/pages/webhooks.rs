@@ -85,6 +85,11 @@ fn admin(signed_in: SignedIn) -> Result<SignedIn, Problem> {
     }
 }
 
+/// Who this is, as the audit log has it.
+fn who(signed_in: &SignedIn) -> String {
+    format!("{}@{}", signed_in.account.login, signed_in.account.issuer)
+}
+
 /// `GET /admin/webhooks`
 pub(crate) async fn webhooks(
     State(app): State<App>,
@@ -199,8 +204,10 @@ pub(crate) async fn create(
         servers: servers.split_whitespace().map(str::to_owned).collect(),
         untrusted: form.value("untrusted").is_some(),
     };
-    let by = format!("{}@{}", signed_in.account.login, signed_in.account.issuer);
-    let (webhook, secret) = sending(&app)?.add(wish, &by, app.now()).await.map_err(not_made)?;
+    let (webhook, secret) = sending(&app)?
+        .add(wish, &who(&signed_in), app.now())
+        .await
+        .map_err(not_made)?;
     let made = MadeView {
         name: Words::label(&webhook.wish.name),
         secret: secret.map(|secret| secret.expose_secret().to_owned()),
@@ -230,8 +237,8 @@ pub(crate) async fn remove(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let form = Query::of_form(&body);
-    admin(checked_form(&app, &headers, form.value("csrf")).await?)?;
-    app.store.remove_webhook(&id).await?;
+    let signed_in = admin(checked_form(&app, &headers, form.value("csrf")).await?)?;
+    app.store.remove_webhook(&id, &who(&signed_in), app.now()).await?;
     Ok(unkept(Redirect::to("/admin/webhooks")))
 }
 

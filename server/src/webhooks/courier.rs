@@ -96,6 +96,11 @@ impl From<HttpError> for Failed {
 
 impl From<mcpindex_store::StoreError> for Failed {
     fn from(error: mcpindex_store::StoreError) -> Failed {
+        if let mcpindex_store::StoreError::ChainBroken { flaw } = &error {
+            return Failed::new(format!(
+                "decisions are not told while their chain is broken: {flaw}"
+            ));
+        }
         tracing::error!(%error, "what a webhook tells could not be read");
         Failed::new("the index's own database could not be read")
     }
@@ -115,7 +120,7 @@ impl Courier {
 
     async fn deliver(&self, claimed: &Claimed) -> Result<Arrived, Failed> {
         let (delivery, webhook) = (&claimed.delivery, &claimed.webhook);
-        let told = Told::read(&self.store, delivery.event)
+        let told = Told::read(&self.store, delivery.event, self.clock.unix_seconds())
             .await?
             .ok_or_else(|| Failed::never("what happened is not in the index any more"))?;
         match webhook.form {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use mcpindex_contract::approval::{DEFAULT_TENANT, Decision, Record};
 use mcpindex_contract::change::{Change, Subject};
 use mcpindex_contract::digest::Digest;
 use mcpindex_store::drifts::DriftRecord;
@@ -18,7 +19,14 @@ use crate::summary::summary;
 /// What happened.
 pub(crate) enum Told {
     Drift(Box<ToldDrift>),
+    Decision(ToldDecision),
     Test,
+}
+
+/// The decisions of one person about one server at one time; at least one.
+pub(crate) struct ToldDecision {
+    pub(crate) first: Record,
+    pub(crate) rest: Vec<Record>,
 }
 
 /// A drift with its changes.
@@ -37,15 +45,59 @@ pub(crate) struct ChangedSubject<'d> {
 
 impl Told {
     /// What happened; `None` when the database has it no more.
-    pub(crate) async fn read(store: &Store, event: Event) -> Result<Option<Told>, StoreError> {
+    ///
+    /// [`StoreError::ChainBroken`]: a decision that can't be trusted is not told.
+    pub(crate) async fn read(store: &Store, event: Event, now: i64) -> Result<Option<Told>, StoreError> {
         Ok(match event {
             Event::Drift(number) => store
                 .drift(number)
                 .await?
                 .map(|(drift, changes)| Told::Drift(Box::new(ToldDrift { drift, changes }))),
-            Event::Decision(_) => None,
+            Event::Decision(first) => {
+                let mut records = store.decisions_of_act(first).await?.into_iter();
+                let Some(first) = records.next() else {
+                    return Ok(None);
+                };
+                let told = ToldDecision {
+                    first,
+                    rest: records.collect(),
+                };
+                let chain = store.verified_approvals(DEFAULT_TENANT, now).await?;
+                match chain.flaw {
+                    Some(flaw) if chain.good < told.last() => return Err(StoreError::ChainBroken { flaw }),
+                    _ => Some(Told::Decision(told)),
+                }
+            }
             Event::Test => Some(Told::Test),
         })
+    }
+}
+
+impl ToldDecision {
+    /// All of them, in the order of the chain.
+    pub(crate) fn records(&self) -> impl Iterator<Item = &Record> {
+        std::iter::once(&self.first).chain(&self.rest)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        1 + self.rest.len()
+    }
+
+    fn last(&self) -> u64 {
+        self.rest.last().unwrap_or(&self.first).sequence
+    }
+
+    /// `approved`, `refused` or `withdrawn`.
+    pub(crate) fn verb(&self) -> &'static str {
+        match self.first.decision {
+            Decision::Approve => "approved",
+            Decision::Refuse => "refused",
+            Decision::Withdraw => "withdrawn",
+        }
+    }
+
+    pub(crate) fn server(&self, base: &Url) -> String {
+        absolute(base, &links::server_page_of(&self.first.identity))
     }
 }
 

@@ -1,5 +1,5 @@
-//! The form `github-issue`: an issue for each drift, which is told when the drift goes on and closed when finer drifts have taken its
-//! place.
+//! The form `github-issue`: an issue for each drift, which is told when the drift goes on and closed when all of it is decided, or
+//! when finer drifts have taken its place.
 //!
 //! What was opened is known by the store. Where a process ended between GitHub's answer and the store's, the fingerprint in the
 //! issue's text, and a mark in each comment, keep the next attempt from telling it twice.
@@ -7,11 +7,16 @@
 //! Invariant: a server's words stand in code spans alone, in which GitHub reads no mention, link or markup; the token goes to
 //! the API's own address and nowhere else.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use mcpindex::visible::visible_within;
 use mcpindex::wire::http::HttpError;
+use mcpindex_contract::approval::{DEFAULT_TENANT, Standing, State};
+use mcpindex_contract::change::Subject;
+use mcpindex_contract::digest::Digest;
+use mcpindex_contract::surface::MemberKind;
 use mcpindex_store::webhooks::{Claimed, Issue};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use reqwest::{Method, Request, StatusCode};
@@ -22,7 +27,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::courier::{Again, Arrived, Courier, Failed, NAME, refusal};
-use super::event::{Told, ToldDrift};
+use super::event::{Told, ToldDecision, ToldDrift};
 use super::key::read_secret;
 use super::target::repository;
 use crate::when::rfc3339;
@@ -102,6 +107,7 @@ impl Github {
                 let _: Value = repository.ask(Method::GET, "", None).await?;
             }
             Told::Drift(told) => repository.tell(claimed, told).await?,
+            Told::Decision(told) => repository.decided(claimed, told).await?,
         }
         Ok(Arrived(Some(StatusCode::OK.as_u16())))
     }
@@ -125,7 +131,7 @@ impl Repository<'_> {
                 return Ok(());
             }
             let stands_open = self.is_open(open.issue).await?;
-            if stands_open && self.goes_on(&open, told).await? {
+            if stands_open && !self.thread(&open).await?.is_empty() {
                 self.comment(&open, claimed, &goes_on(told, &self.courier.base))
                     .await?;
                 open.last_drift = drift.id;
@@ -159,16 +165,69 @@ impl Repository<'_> {
             .await?)
     }
 
-    /// Whether any of the drifts that the issue was told of still stands.
-    async fn goes_on(&self, open: &Issue, told: &ToldDrift) -> Result<bool, Failed> {
+    /// Closes the issue about a server when there is a decision about each tool that its drifts have changed.
+    async fn decided(&self, claimed: &Claimed, told: &ToldDecision) -> Result<(), Failed> {
+        let store = &self.courier.store;
+        let (webhook, identity) = (&claimed.webhook.id, &told.first.identity);
+        let Some(open) = store.open_issue(webhook, identity).await? else {
+            return Ok(());
+        };
+        let mut tools: BTreeMap<String, Digest> = BTreeMap::new();
+        let mut drifts = self.thread(&open).await?;
+        drifts.sort_unstable();
+        for drift in drifts {
+            let Some((_, changes)) = store.drift(drift).await? else {
+                continue;
+            };
+            for change in changes {
+                let Subject::Member(MemberKind::Tool, name) = change.subject else {
+                    continue;
+                };
+                match change.after_digest {
+                    Some(digest) => tools.insert(name, digest),
+                    None => tools.remove(&name),
+                };
+            }
+        }
+        let definitions: Vec<(&str, &str, Digest)> = tools
+            .iter()
+            .map(|(tool, digest)| (identity.as_str(), tool.as_str(), *digest))
+            .collect();
+        let now = self.courier.clock.unix_seconds();
+        let stood = store.standing_of(DEFAULT_TENANT, &definitions, now).await?;
+        let state = |standing: &Option<Standing>| standing.as_ref().map(|standing| standing.state);
+        let count = |wanted| {
+            stood
+                .standing
+                .iter()
+                .filter(|standing| state(standing) == Some(wanted))
+                .count()
+        };
+        let (approved, refused) = (count(State::Approved), count(State::Refused));
+        if definitions.is_empty() || approved + refused < definitions.len() {
+            return Ok(());
+        }
+        if self.is_open(open.issue).await? {
+            let words = format!(
+                "All that changed here is decided: {approved} approved, {refused} refused, the last by {}.\n",
+                code(&told.first.subject)
+            );
+            self.comment(&open, claimed, &words).await?;
+            self.close(open.issue, "completed").await?;
+        }
+        Ok(store.close_issue(webhook, open.issue, now).await?)
+    }
+
+    /// The drifts that the issue was told of and that still stand.
+    async fn thread(&self, open: &Issue) -> Result<Vec<i64>, Failed> {
         let drifts = self
             .courier
             .store
-            .drifts(Some(&told.drift.identity), None, THREAD)
+            .drifts(Some(&open.identity), None, THREAD)
             .await?;
-        Ok(drifts
-            .iter()
-            .any(|drift| (open.first_drift..=open.last_drift).contains(&drift.id)))
+        let told = open.first_drift..=open.last_drift;
+        let drifts = drifts.into_iter().map(|drift| drift.id);
+        Ok(drifts.filter(|drift| told.contains(drift)).collect())
     }
 
     /// False: somebody has closed or deleted it.

@@ -7,7 +7,7 @@ use mcpindex::visible::visible_within;
 use serde::Serialize;
 use url::Url;
 
-use super::event::{ChangedSubject, Told, ToldDrift, absolute};
+use super::event::{ChangedSubject, Told, ToldDecision, ToldDrift, absolute};
 use crate::when::rfc3339;
 
 /// Subjects that are written out; more are counted.
@@ -22,7 +22,7 @@ const MAX_NAME: usize = 128;
 
 #[derive(Serialize)]
 struct Envelope<T> {
-    /// `drift.recorded` or `test`.
+    /// `drift.recorded`, `decision.recorded` or `test`.
     r#type: &'static str,
     /// When it happened.
     timestamp: Option<String>,
@@ -53,6 +53,40 @@ struct DriftBody<'t> {
     subjects: Vec<SubjectBody<'t>>,
     subjects_left_out: usize,
     links: LinksBody,
+}
+
+#[derive(Serialize)]
+struct DecisionBody<'t> {
+    index: String,
+    identity: &'t str,
+    /// `approve`, `refuse` or `withdraw`.
+    decision: &'static str,
+    /// Who decided, and how many people an approval takes.
+    subject: &'t str,
+    needed: u8,
+    decided: Vec<DecidedBody<'t>>,
+    decided_left_out: usize,
+    links: DecisionLinksBody,
+}
+
+#[derive(Serialize)]
+struct DecidedBody<'t> {
+    /// Its place in the chain of approvals.
+    sequence: u64,
+    /// Absent where it is no plain name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<&'t str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    untrusted_tool: Option<String>,
+    digest: String,
+    reason: Option<&'t str>,
+    reference: Option<&'t str>,
+    expires_at: Option<String>,
+}
+
+#[derive(Serialize)]
+struct DecisionLinksBody {
+    server: String,
 }
 
 #[derive(Serialize)]
@@ -120,12 +154,49 @@ pub(crate) fn body(
                 webhook,
             },
         }),
+        Told::Decision(told) => serde_json::to_string(&Envelope {
+            r#type: "decision.recorded",
+            timestamp: rfc3339(told.first.at),
+            format: FORMAT,
+            data: decision_body(told, base, untrusted),
+        }),
         Told::Drift(told) => serde_json::to_string(&Envelope {
             r#type: "drift.recorded",
             timestamp: rfc3339(told.drift.found_at),
             format: FORMAT,
             data: drift_body(told, base, untrusted),
         }),
+    }
+}
+
+fn decision_body<'t>(told: &'t ToldDecision, base: &Url, untrusted: bool) -> DecisionBody<'t> {
+    let mut room = if untrusted { MAX_TEXTS } else { 0 };
+    DecisionBody {
+        index: absolute(base, ""),
+        identity: &told.first.identity,
+        decision: told.first.decision.name(),
+        subject: &told.first.subject,
+        needed: told.first.needed,
+        decided: told
+            .records()
+            .take(MOST_SUBJECTS)
+            .map(|record| {
+                let plain = is_plain_name(&record.tool);
+                DecidedBody {
+                    sequence: record.sequence,
+                    tool: plain.then_some(record.tool.as_str()),
+                    untrusted_tool: words(Some(&record.tool).filter(|_| !plain), &mut room),
+                    digest: record.digest.to_string(),
+                    reason: record.reason.as_deref(),
+                    reference: record.reference.as_deref(),
+                    expires_at: record.expires_at.and_then(rfc3339),
+                }
+            })
+            .collect(),
+        decided_left_out: told.count().saturating_sub(MOST_SUBJECTS),
+        links: DecisionLinksBody {
+            server: told.server(base),
+        },
     }
 }
 

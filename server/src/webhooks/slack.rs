@@ -7,7 +7,7 @@ use mcpindex::visible::visible_within;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::event::{Told, ToldDrift};
+use super::event::{Told, ToldDecision, ToldDrift};
 
 /// Subjects that are named; more are counted.
 const MOST_SUBJECTS: usize = 10;
@@ -25,12 +25,37 @@ pub(crate) fn body(told: &Told, base: &Url) -> String {
             (text.clone(), vec![text])
         }
         Told::Drift(told) => drift(told, base),
+        Told::Decision(told) => decision(told, base),
     };
     let blocks: Vec<Value> = sections
         .into_iter()
         .map(|text| json!({"type": "section", "text": {"type": "mrkdwn", "text": text}}))
         .collect();
     json!({"text": text, "blocks": blocks, "unfurl_links": false}).to_string()
+}
+
+fn decision(told: &ToldDecision, base: &Url) -> (String, Vec<String>) {
+    let count = told.count();
+    let plural = if count == 1 { "" } else { "s" };
+    let text = format!(
+        "{count} tool{plural} of {} {} by {}",
+        code(&told.first.identity),
+        told.verb(),
+        code(&told.first.subject)
+    );
+    let mut lines = vec![text.clone()];
+    lines.extend(
+        told.records()
+            .take(MOST_SUBJECTS)
+            .map(|record| format!("• {}", code(&record.tool))),
+    );
+    if count > MOST_SUBJECTS {
+        lines.push(format!("• and {} more", count - MOST_SUBJECTS));
+    }
+    (
+        text,
+        vec![lines.join("\n"), link(&told.server(base), "The server")],
+    )
 }
 
 fn drift(told: &ToldDrift, base: &Url) -> (String, Vec<String>) {

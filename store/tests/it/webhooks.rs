@@ -1,6 +1,9 @@
 //! Webhooks: what is told to whom, once; leases; the log; issues.
 
+use mcpindex_contract::approval::Decision;
+use mcpindex_contract::digest::Digest;
 use mcpindex_store::Store;
+use mcpindex_store::approvals::{Appended, NewDecision};
 use mcpindex_store::testing::{TestStore, on_each_backend};
 use mcpindex_store::webhooks::{
     Claimed, DeliveryOutcome, Ended, Event, Finished, Form, Issue, KEPT_DAYS, KEPT_DELIVERIES, MOST_WAITING,
@@ -114,9 +117,73 @@ async fn a_target_is_told_once_of_what_it_is_about_and_of_nothing_before_its_tim
                 ..wish("some")
             }
         );
-        assert!(store.remove_webhook("some").await.unwrap());
-        assert!(!store.remove_webhook("some").await.unwrap());
+        assert!(store.remove_webhook("some", "ada@local", NOW).await.unwrap());
+        assert!(!store.remove_webhook("some", "ada@local", NOW).await.unwrap());
         assert!(told(&store, "some").await.is_empty());
+        let log = store.audit(None, 2).await.unwrap();
+        let log: Vec<_> = log
+            .iter()
+            .map(|line| {
+                (
+                    line.subject.as_str(),
+                    line.object.as_str(),
+                    line.detail.as_deref().unwrap(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            log,
+            [
+                ("ada@local", "some", "webhook removed"),
+                ("ada@local", "some", "webhook made")
+            ]
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_decisions_of_one_act_are_told_as_one() {
+    on_each_backend(async |store| {
+        let decide = async |identity: &str, tools: &[&str], decision: Decision, subject: &str| {
+            let decisions: Vec<NewDecision> = tools
+                .iter()
+                .map(|tool| NewDecision {
+                    identity: identity.to_owned(),
+                    tool: (*tool).to_owned(),
+                    digest: Digest::of_canonical(tool),
+                    decision,
+                    reason: None,
+                    reference: None,
+                    expires_at: None,
+                })
+                .collect();
+            let (head, _) = store.approvals_since("default", 0, 0).await.unwrap();
+            let done = store
+                .append_approvals("default", &decisions, subject, 1, head.sequence, NOW)
+                .await
+                .unwrap();
+            assert!(matches!(done, Appended::Done(_)), "{done:?}");
+        };
+        decide("npm:a", &["before"], Decision::Approve, "ada@local").await;
+        add_webhook(&store, wish("one")).await;
+        assert!(!store.webhooks_are_behind().await.unwrap());
+        decide("npm:a", &["b", "c"], Decision::Approve, "ada@local").await;
+        decide("npm:a", &["d"], Decision::Refuse, "ada@local").await;
+        decide("npm:b", &["e"], Decision::Refuse, "ada@local").await;
+        decide("npm:b", &["f"], Decision::Refuse, "bob@local").await;
+        assert!(store.webhooks_are_behind().await.unwrap());
+        assert_eq!(derive_all(&store).await, 4);
+        assert_eq!(derive_all(&store).await, 0);
+        assert!(!store.webhooks_are_behind().await.unwrap());
+        assert_eq!(told(&store, "one").await, [2, 4, 5, 6].map(Event::Decision));
+        let act = async |first: i64| {
+            let records = store.decisions_of_act(first).await.unwrap();
+            records.into_iter().map(|record| record.tool).collect::<Vec<_>>()
+        };
+        assert_eq!(act(2).await, ["b", "c"]);
+        assert_eq!(act(6).await, ["f"]);
+        assert!(act(7).await.is_empty());
     })
     .await;
 }
@@ -392,7 +459,7 @@ async fn an_issue_is_kept_until_it_is_closed_and_goes_with_its_target() {
         };
         store.keep_issue(&next).await.unwrap();
         assert_eq!(open().await, Some(next));
-        assert!(store.remove_webhook("one").await.unwrap());
+        assert!(store.remove_webhook("one", "ada@local", NOW).await.unwrap());
         store.keep_issue(&issue).await.unwrap();
         assert_eq!(open().await, None);
     })
