@@ -251,7 +251,8 @@ impl GuardedClient {
         let response = tokio::time::timeout(HEAD_TIMEOUT, client.execute(request))
             .await
             .map_err(|_| HttpError::TimedOut)?
-            .map_err(|error| translate(&error))?;
+            // The URL may hold a secret.
+            .map_err(|error| translate(&error.without_url()))?;
         // Resolver and connector should have seen to this; the socket has the last word.
         if let Some(peer) = response.remote_addr() {
             match admitted {

@@ -25,6 +25,8 @@ use crate::webhooks::target::Wish;
 use crate::when::{When, when};
 use crate::words::Words;
 
+/// Webhooks that are shown, the oldest first; all are on the shell and in the API.
+const MOST: usize = 100;
 /// Deliveries that are shown of each webhook.
 const SHOWN: i64 = 10;
 
@@ -37,6 +39,7 @@ struct WebhooksPage {
     /// A webhook that was just made, and its secret; shown this once.
     made: Option<MadeView>,
     webhooks: Vec<WebhookView>,
+    left_out: usize,
 }
 
 struct MadeView {
@@ -108,7 +111,9 @@ pub(crate) async fn webhooks(
 async fn show(app: &App, signed_in: &SignedIn, made: Option<MadeView>) -> Result<Response, Problem> {
     let now = app.now();
     let mut webhooks = Vec::new();
-    for webhook in app.store.webhooks().await? {
+    let all = app.store.webhooks().await?;
+    let left_out = all.len().saturating_sub(MOST);
+    for webhook in all.into_iter().take(MOST) {
         let deliveries = app.store.deliveries(&webhook.wish.id, None, SHOWN).await?;
         webhooks.push(WebhookView::new(webhook, &deliveries, now));
     }
@@ -118,6 +123,7 @@ async fn show(app: &App, signed_in: &SignedIn, made: Option<MadeView>) -> Result
         is_on: app.webhooks.as_ref().is_some_and(|webhooks| webhooks.is_on()),
         made,
         webhooks,
+        left_out,
     })?;
     Ok(unkept(page))
 }

@@ -34,6 +34,8 @@ pub(super) struct Sender {
     leases: HashMap<Id, (DeliveryLease, &'static str)>,
     /// What ended and could not be written down yet.
     ended: Vec<Finished>,
+    /// Whether more has happened than deliveries were made of.
+    more: bool,
 }
 
 impl Sender {
@@ -45,6 +47,7 @@ impl Sender {
             under_way: JoinSet::new(),
             leases: HashMap::new(),
             ended: Vec::new(),
+            more: false,
         }
     }
 
@@ -64,10 +67,12 @@ impl Sender {
                     }
                     self.look(false).await
                 }
+                () = std::future::ready(()), if self.more => self.look(true).await,
                 _ = looks.tick() => self.look(true).await,
                 _ = sweeps.tick() => self.courier.store.sweep_deliveries(self.courier.clock.unix_seconds()).await.map(drop),
             };
             if let Err(error) = looked {
+                self.more = false;
                 measure::store_error(&error);
                 tracing::error!(%error, "webhooks rest: the database can't be used");
             }
@@ -79,12 +84,13 @@ impl Sender {
     async fn look(&mut self, derive: bool) -> Result<(), StoreError> {
         self.write_down().await?;
         let store = self.courier.store.clone();
-        if derive && store.webhooks_are_behind().await? {
-            while store
-                .derive_deliveries(self.courier.clock.unix_seconds())
-                .await?
-                .more
-            {}
+        if derive {
+            // A share at a time: what ends meanwhile is to be written down before its lease runs out.
+            self.more = store.webhooks_are_behind().await?
+                && store
+                    .derive_deliveries(self.courier.clock.unix_seconds())
+                    .await?
+                    .more;
         }
         loop {
             let now = self.courier.clock.unix_seconds();

@@ -15,6 +15,8 @@ use crate::{Store, StoreError};
 pub const MOST_WAITING: i64 = 1_000;
 /// Pairs of a target and an event that one transaction looks at.
 const AT_ONCE: i64 = 2_000;
+/// Targets that one transaction looks at.
+const TARGETS: i64 = 200;
 /// Decisions that are read at once: more than one call may add.
 const DECISIONS: i64 = 2_000;
 
@@ -52,8 +54,9 @@ impl Store {
         };
         let mut session = self.write().await?;
         let behind: Vec<(String, i64)> = on!(session, connection => {
-            sqlx::query_as(cursor.behind).bind(end).bind(MOST_WAITING).fetch_all(connection).await?
+            sqlx::query_as(cursor.behind).bind(end).bind(MOST_WAITING).bind(TARGETS).fetch_all(connection).await?
         });
+        let is_all = i64::try_from(behind.len()).unwrap_or(i64::MAX) < TARGETS;
         let mut ready: Vec<(Webhook, i64)> = Vec::new();
         for (id, place) in behind {
             // Another process that holds it now makes its deliveries.
@@ -88,7 +91,7 @@ impl Store {
             });
         }
         session.commit().await?;
-        derived.more = news.reached < end && news.reached > first;
+        derived.more = news.reached > first && (news.reached < end || !is_all);
         Ok(derived)
     }
 
@@ -188,7 +191,7 @@ macro_rules! cursor {
                 " FROM webhook w WHERE w.",
                 $column,
                 " < $1 AND (SELECT COUNT(*) FROM webhook_delivery d WHERE d.webhook = w.id AND d.due IS NOT NULL) < $2
-                 ORDER BY 2, 1"
+                 ORDER BY 2, 1 LIMIT $3"
             ),
             advance: concat!(
                 "UPDATE webhook SET ",
