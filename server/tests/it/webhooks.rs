@@ -12,6 +12,8 @@ use axum::routing::post;
 use axum::{Router, body};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use mcpindex_contract::approval::Decision;
+use mcpindex_contract::change::Subject;
 use mcpindex_contract::outcome::Outcome;
 use mcpindex_server::app::App;
 use mcpindex_server::login::settings::LoginSettings;
@@ -20,6 +22,7 @@ use mcpindex_server::webhooks::Webhooks;
 use mcpindex_server::webhooks::settings::WebhookSettings;
 use mcpindex_store::Store;
 use mcpindex_store::accounts::{Role, Scope};
+use mcpindex_store::approvals::{Appended, NewDecision};
 use mcpindex_store::testing::{TestStore, on_each_backend};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -259,7 +262,8 @@ async fn a_drift_is_told_signed_and_without_a_word_of_the_servers() {
         let (secret, other_secret) = (secret.unwrap(), other_secret.unwrap());
         assert_ne!(secret, other_secret);
         let got = receiver.got();
-        let of = |secret: &str| -> Vec<&Got> { got.iter().filter(|got| got.is_signed_with(secret)).collect() };
+        let of =
+            |secret: &str| -> Vec<&Got> { got.iter().filter(|got| got.is_signed_with(secret)).collect() };
         let (plain, with_words) = (of(&secret), of(&other_secret));
         assert_eq!((plain.len(), with_words.len()), (2, 1));
         assert_eq!(plain[0].header("webhook-timestamp"), NOW.to_string());
@@ -273,8 +277,13 @@ async fn a_drift_is_told_signed_and_without_a_word_of_the_servers() {
             .iter()
             .find(|got| got.json()["data"]["after"]["version"] == "2.0.0")
             .unwrap();
+        let mut body = told.json();
+        let id = body["data"]["drift"].to_string();
+        body["data"]["drift"] = "ID".into();
+        let body = serde_json::to_string_pretty(&body).unwrap();
+        let body = body.replace(&format!("drifts/{id}"), "drifts/ID");
         insta::allow_duplicates! {
-            insta::assert_json_snapshot!("webhook_drift", told.json(), {".data.drift" => "ID", ".data.links.page" => "PAGE", ".data.links.api" => "API"});
+            insta::assert_snapshot!("webhook_drift", body);
         }
         for got in plain {
             assert!(!got.body.contains("untrusted_"), "{}", got.body);
@@ -606,6 +615,83 @@ async fn a_drift_is_one_issue_that_is_told_when_it_goes_on_and_closed_when_it_is
         assert_eq!(open.len(), 1, "{open:?}");
     })
     .await;
+}
+
+/// Decides about every tool of this drift but those that are left out.
+async fn decide(store: &Store, drift: i64, decision: Decision, but: &[&str]) {
+    let (drift, changes) = store.drift(drift).await.unwrap().unwrap();
+    let decisions: Vec<NewDecision> = changes
+        .iter()
+        .filter_map(|change| match &change.subject {
+            Subject::Member(_, name) if !but.contains(&name.as_str()) => Some(NewDecision {
+                identity: drift.identity.clone(),
+                tool: name.clone(),
+                digest: change.after_digest?,
+                decision,
+                reason: Some("looked at with the vendor".to_owned()),
+                reference: Some("SEC-7".to_owned()),
+                expires_at: None,
+            }),
+            _ => None,
+        })
+        .collect();
+    let (head, _) = store.approvals_since("default", 0, 0).await.unwrap();
+    let done = store
+        .append_approvals("default", &decisions, "ada@local", 1, head.sequence, NOW)
+        .await
+        .unwrap();
+    assert!(matches!(done, Appended::Done(_)), "{done:?}");
+}
+
+#[tokio::test]
+async fn a_decision_is_told_and_an_issue_is_closed_when_all_of_it_is_decided() {
+    let database = TestStore::sqlite().await;
+    let store = &database.store;
+    let receiver = Receiver::start(&[]).await;
+    let (api, repository) = fake_issues::start().await;
+    let settings = WebhookSettings {
+        github_token: Some(fake_issues::TOKEN.to_owned().into()),
+        github_api_url: Some(api.parse().unwrap()),
+        ..settings(&["127.0.0.1"])
+    };
+    let index = Index::start(store, &settings, &["127.0.0.0/8"]).await;
+    index
+        .add(json!({"name": "issues", "form": "github-issue", "destination": "acme/drifts"}))
+        .await;
+    index.add(json_to(&receiver)).await;
+    look(store, "npm:files", look_at("1.0.0", NOW - 90, "Reads.")).await;
+    let drift = look(store, "npm:files", look_at("2.0.0", NOW - 80, "Reads more.")).await;
+    let stop = CancellationToken::new();
+    let sending = index.webhooks.start(stop.clone());
+    receiver.has_got(1).await;
+    until("an issue", async || repository.lock().unwrap().issues.len() == 1).await;
+    decide(store, drift.unwrap(), Decision::Approve, &["read"]).await;
+    receiver.has_got(2).await;
+    assert_eq!(repository.lock().unwrap().issues[0].state, "open");
+    decide(store, drift.unwrap(), Decision::Refuse, &["`@ada` <b>"]).await;
+    receiver.has_got(3).await;
+    until("the issue's end", async || {
+        repository.lock().unwrap().issues[0].state == "closed"
+    })
+    .await;
+    stop.cancel();
+    sending.await.unwrap();
+    let told: Vec<Value> = receiver.got().iter().map(Got::json).collect();
+    let decisions: Vec<&Value> = told
+        .iter()
+        .filter(|told| told["type"] == "decision.recorded")
+        .collect();
+    insta::assert_json_snapshot!(decisions);
+    let repository = repository.lock().unwrap();
+    let issue = &repository.issues[0];
+    assert_eq!(issue.reason.as_deref(), Some("completed"));
+    assert_eq!(issue.comments.len(), 1);
+    assert!(
+        issue.comments[0]
+            .starts_with("All that changed here is decided: 1 approved, 1 refused, the last by `ada@local`."),
+        "{}",
+        issue.comments[0]
+    );
 }
 
 #[tokio::test]
