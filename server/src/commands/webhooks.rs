@@ -99,7 +99,7 @@ async fn make(webhooks: &Webhooks, add: AddWebhook) -> anyhow::Result<()> {
     };
     let (webhook, secret) = webhooks.add(wish, SHELL, now()).await.map_err(failed)?;
     if add.json {
-        let secret = secret.as_ref().map(|secret| secret.expose_secret());
+        let secret = secret.as_ref().map(secrecy::ExposeSecret::expose_secret);
         return Ok(output::json(
             &json!({ "secret": secret, "webhook": webhook_body(webhook) }),
         )?);

@@ -19,7 +19,7 @@ use crate::summary::summary;
 /// What happened.
 pub(crate) enum Told {
     Drift(Box<ToldDrift>),
-    Decision(ToldDecision),
+    Decision(Box<ToldDecision>),
     Test,
 }
 
@@ -65,7 +65,7 @@ impl Told {
                 let chain = store.verified_approvals(DEFAULT_TENANT, now).await?;
                 match chain.flaw {
                     Some(flaw) if chain.good < told.last() => return Err(StoreError::ChainBroken { flaw }),
-                    _ => Some(Told::Decision(told)),
+                    _ => Some(Told::Decision(Box::new(told))),
                 }
             }
             Event::Test => Some(Told::Test),
