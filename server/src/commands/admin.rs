@@ -89,7 +89,7 @@ async fn set_role(store: &Store, who: &str, role: Role) -> anyhow::Result<()> {
         let name = named(&account);
         return Err(Failure::Usage(format!("{name} is disabled; `admin enable` comes first")).into());
     }
-    let change = store.set_role(account.id, role).await?;
+    let change = store.set_role(account.id, role, now()).await?;
     let article = if role == Role::Member { "a" } else { "an" };
     changed(change, &account, &format!("is {article} {}", role.name()))
 }
@@ -106,7 +106,7 @@ async fn disable(store: &Store, who: &str) -> anyhow::Result<()> {
 
 async fn enable(store: &Store, who: &str) -> anyhow::Result<()> {
     let account = one(store, who).await?;
-    let change = if store.enable_account(account.id).await? {
+    let change = if store.enable_account(account.id, now()).await? {
         RoleChange::Done
     } else {
         RoleChange::Unknown
@@ -225,7 +225,7 @@ async fn create_key(store: &Store, create: CreateKey) -> anyhow::Result<()> {
         days: (!create.no_end).then_some(create.days),
     };
     if wish.scopes.contains(Scope::Admin) && account.role != Role::Admin {
-        store.set_role(account.id, Role::Admin).await?;
+        store.set_role(account.id, Role::Admin, now()).await?;
         account.role = Role::Admin;
     }
     let issued = issue(store, &account, &wish, None, now()).await;

@@ -2,7 +2,7 @@
 
 use mcpindex_contract::approval::{ChainFlaw, Decision, Record, Standing, State};
 use mcpindex_contract::digest::Digest;
-use mcpindex_store::approvals::{Appended, NewDecision};
+use mcpindex_store::approvals::{Appended, Imported, NewDecision};
 use mcpindex_store::audit::Action;
 use mcpindex_store::testing::{TestStore, on_each_backend, on_each_database};
 use mcpindex_store::{Location, Store, StoreError};
@@ -506,6 +506,90 @@ async fn a_record_that_can_not_be_read_any_more_is_a_flaw_where_it_is_met() {
         let error = store.approvals_since(TENANT, 0, 10).await.unwrap_err();
         assert!(matches!(error, StoreError::ChainBroken { flaw: found } if found == flaw));
         assert_eq!(store.approvals_since(TENANT, 2, 10).await.unwrap().1.len(), 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn another_indexs_records_are_taken_into_an_empty_chain_or_go_on_from_the_same_one() {
+    on_each_database(async |database| {
+        let (from, to) = (&database.store, TestStore::sqlite().await);
+        let to = &to.store;
+        approved(from, 5).await;
+        let (head, records) = from.approvals_since(TENANT, 0, 100).await.unwrap();
+        let import = async |count: usize| {
+            let part = &records[..count];
+            let head = mcpindex_contract::approval::Head {
+                sequence: part.last().unwrap().sequence,
+                hash: part.last().unwrap().hash(),
+            };
+            to.import_approvals(TENANT, &head, part, "shell", START + 9)
+                .await
+                .unwrap()
+        };
+        let done = |there, added| Imported::Done { there, added };
+        assert_eq!(import(3).await, done(0, 3));
+        assert_eq!(import(3).await, done(3, 0));
+        assert_eq!(import(2).await, Imported::GoesOn { here: 3 });
+        assert_eq!(import(5).await, done(3, 2));
+        assert_eq!(
+            to.approvals_since(TENANT, 0, 100).await.unwrap(),
+            (head, records.clone())
+        );
+        assert_eq!(to.verify_approvals(TENANT, START).await.unwrap().flaw, None);
+        assert_eq!(in_state(to, State::Approved).await.len(), 5);
+        let lines: Vec<String> = to
+            .audit(None, 10)
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|line| format!("{} {} {}", line.action.name(), line.object, line.at))
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                "approvals-imported approvals 4-5 1009",
+                "approvals-imported approvals 1-3 1009"
+            ]
+        );
+        // A chain that went another way is not mixed with it.
+        let other = TestStore::sqlite().await;
+        approved(&other.store, 2).await;
+        append(&other.store, &[about("3", Decision::Refuse)], BOB, 2).await;
+        let importing = other
+            .store
+            .import_approvals(TENANT, &head, &records, "shell", START);
+        assert_eq!(importing.await.unwrap(), Imported::Differs { sequence: 3 });
+        assert_eq!(
+            other
+                .store
+                .approvals_since(TENANT, 0, 9)
+                .await
+                .unwrap()
+                .0
+                .sequence,
+            3
+        );
+        // Records that don't fit together are taken nowhere.
+        let mut altered = records.clone();
+        altered[1].reason = Some("x".to_owned());
+        let empty = TestStore::sqlite().await;
+        let importing = empty
+            .store
+            .import_approvals(TENANT, &head, &altered, "shell", START);
+        let error = importing.await.unwrap_err();
+        let flaw = ChainFlaw::Altered { sequence: 2 };
+        assert!(matches!(error, StoreError::ChainBroken { flaw: found } if found == flaw));
+        assert_eq!(
+            empty
+                .store
+                .approvals_since(TENANT, 0, 9)
+                .await
+                .unwrap()
+                .0
+                .sequence,
+            0
+        );
     })
     .await;
 }
