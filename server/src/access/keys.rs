@@ -183,7 +183,10 @@ impl Keys {
         {
             let used = (id.to_owned(), network.clone());
             let mut noted = lock(&self.noted);
-            if noted.get(&used).is_some_and(|at| now < at.saturating_add(NOTED_FOR)) {
+            if noted
+                .get(&used)
+                .is_some_and(|at| now < at.saturating_add(NOTED_FOR))
+            {
                 return;
             }
             if noted.len() >= MOST {
