@@ -8,7 +8,7 @@ use mcpindex_store::accounts::{Role, Scope};
 use mcpindex_store::testing::TestStore;
 
 use crate::access::{self, Index, key};
-use crate::client::Client;
+use crate::client::{Client, NOW};
 use crate::programs::Place;
 
 /// The value of a series; 0 where there is none yet.
