@@ -143,6 +143,10 @@ async fn export_to(store: &Store, path: &Path) -> anyhow::Result<Exit> {
 
 /// Writes the whole chain as it stands when this begins, and gives how many records that is.
 async fn export(store: &Store, writer: &mut impl Write) -> anyhow::Result<u64> {
+    let broken = |flaw: ChainFlaw| StoreError::ChainBroken { flaw };
+    // Before the first line is written; what is read then is verified again as it goes.
+    let state = store.verify_approvals(DEFAULT_TENANT, now()).await?;
+    state.flaw.map_or(Ok(()), |flaw| Err(broken(flaw)))?;
     let (head, _) = store.approvals_since(DEFAULT_TENANT, 0, 0).await?;
     let first = FirstLine {
         format: FORMAT.to_owned(),
@@ -154,7 +158,6 @@ async fn export(store: &Store, writer: &mut impl Write) -> anyhow::Result<u64> {
     };
     write_line(writer, &serde_json::to_string(&first)?)?;
     let mut verifier = Verifier::after(DEFAULT_TENANT, Head::empty(DEFAULT_TENANT));
-    let broken = |flaw: ChainFlaw| StoreError::ChainBroken { flaw };
     while verifier.head().sequence < head.sequence {
         let known = verifier.head().sequence;
         let (_, page) = store.approvals_since(DEFAULT_TENANT, known, PAGE).await?;
