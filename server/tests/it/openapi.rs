@@ -67,7 +67,9 @@ async fn the_document_names_the_routes_and_methods_of_the_router() {
     let client = Client(database.store.clone());
     let key = key(&database.store, &Scope::ALL).await;
     // What is for admins takes one.
-    let admin = database.store.set_role(key.record.account, Role::Admin);
+    let admin = database
+        .store
+        .set_role(key.record.account, Role::Admin, crate::client::NOW);
     admin.await.unwrap();
     let key = format!("Bearer {}", key.text);
     let mut routed = BTreeMap::new();

@@ -153,7 +153,10 @@ impl Index {
         let webhooks = Webhooks::new(store, clock(), &base, settings, &networks, data.path()).unwrap();
         let webhooks = Arc::new(webhooks);
         let key = key(store, &[Scope::Admin]).await;
-        store.set_role(key.record.account, Role::Admin).await.unwrap();
+        store
+            .set_role(key.record.account, Role::Admin, NOW)
+            .await
+            .unwrap();
         let app = App {
             webhooks: Some(Arc::clone(&webhooks)),
             ..app(store.clone())
@@ -817,7 +820,7 @@ async fn an_admin_makes_tests_and_removes_a_webhook_on_the_page() {
     browser.post("/auth/dev", &fields).await;
     assert_eq!(browser.get("/admin/webhooks").await.status, 403);
     let ada = store.find_accounts("ada").await.unwrap().remove(0);
-    store.set_role(ada.id, Role::Admin).await.unwrap();
+    store.set_role(ada.id, Role::Admin, NOW).await.unwrap();
     let token = browser.token("/admin/webhooks").await;
     let url = receiver.url();
     let foreign = [
