@@ -3,11 +3,11 @@
 //! Invariant: a row that is no record by its form is given as a flaw that names it, never as a record and never left out.
 
 use mcpindex_contract::approval::{ChainFlaw, ChainHash, Decision, Head, Record};
-use mcpindex_contract::digest::Digest;
+use mcpindex_contract::digest::{Digest, DigestParseError};
 
 use crate::StoreError;
 use crate::session::{Session, on};
-use crate::text::{restored, restored_option, stored};
+use crate::text::{SEPARATOR, restored, stored};
 
 /// Rows of one statement: SQLite takes 32,766 parameters, and a row has 13.
 const ROWS: usize = 500;
@@ -23,68 +23,84 @@ macro_rules! over {
     };
 }
 
-/// [`over`] the records, for reading whole ones.
+/// [`over`] the records, for reading whole ones: the place, and all else in one text, [`SEPARATOR`] between. A row of many
+/// columns costs SQLite's driver several times as much, and a gate asks for all records at once.
 macro_rules! records {
     ($session:expr, $after:literal) => {
         over!(
             $session,
-            "SELECT tenant, sequence, subject, identity, tool, digest, decision, needed, reason, reference, expires_at,
-                 decided_at, hash_before FROM",
+            "SELECT sequence, subject || '\u{1f}' || identity || '\u{1f}' || tool || '\u{1f}' || digest || '\u{1f}' || decision
+                 || '\u{1f}' || CAST(needed AS TEXT) || '\u{1f}' || COALESCE('=' || reason, '')
+                 || '\u{1f}' || COALESCE('=' || reference, '') || '\u{1f}' || COALESCE(CAST(expires_at AS TEXT), '')
+                 || '\u{1f}' || CAST(decided_at AS TEXT) || '\u{1f}' || hash_before FROM",
             "approval_record",
             $after
         )
     };
 }
 
-type RecordRow = (
-    String,
-    i64,
-    String,
-    String,
-    String,
-    String,
-    String,
-    i64,
-    Option<String>,
-    Option<String>,
-    Option<i64>,
-    i64,
-    String,
-);
+type RecordRow = (i64, String);
 
-fn record_from_row(row: RecordRow) -> Result<Record, ChainFlaw> {
-    let sequence = row.1.unsigned_abs();
+fn record_from_row((sequence, joined): RecordRow, tenant: &str) -> Result<Record, ChainFlaw> {
+    let sequence = sequence.unsigned_abs();
     let unreadable = |what: &str| ChainFlaw::Unreadable {
         sequence,
         what: what.to_owned(),
     };
-    let text = |kept: String| restored(kept).map_err(|error| unreadable(&error.to_string()));
-    let words = |kept| restored_option(kept).map_err(|error| unreadable(&error.to_string()));
+    let mut parts = joined.split(SEPARATOR);
+    let columns: [Option<&str>; 11] = std::array::from_fn(|_| parts.next());
+    let [
+        Some(subject),
+        Some(identity),
+        Some(tool),
+        Some(digest),
+        Some(decision),
+        Some(needed),
+        Some(reason),
+        Some(reference),
+        Some(expires_at),
+        Some(at),
+        Some(before),
+    ] = columns
+    else {
+        return Err(unreadable("a column is missing"));
+    };
+    if parts.next().is_some() {
+        return Err(unreadable("a text holds what no stored text does"));
+    }
+    let text = |kept: &str| restored(kept.to_owned()).map_err(|error| unreadable(&error.to_string()));
+    let words = |kept: &str| kept.strip_prefix('=').map(text).transpose();
+    let time = |kept: &str, expected: &str| kept.parse::<i64>().map_err(|_| unreadable(expected));
     let record = Record {
-        tenant: text(row.0)?,
+        tenant: tenant.to_owned(),
         sequence,
-        subject: text(row.2)?,
-        identity: text(row.3)?,
-        tool: text(row.4)?,
-        digest: row
-            .5
+        subject: text(subject)?,
+        identity: text(identity)?,
+        tool: text(tool)?,
+        digest: digest
             .parse()
-            .map_err(|error: mcpindex_contract::digest::DigestParseError| {
-                unreadable(&format!("digest: {error}"))
-            })?,
-        decision: Decision::from_name(&row.6).ok_or_else(|| unreadable("decision: no such decision"))?,
-        needed: u8::try_from(row.7).map_err(|_| unreadable("needed: expected 1 or 2"))?,
-        reason: words(row.8)?,
-        reference: words(row.9)?,
-        expires_at: row.10,
-        at: row.11,
-        before: row
-            .12
+            .map_err(|error: DigestParseError| unreadable(&format!("digest: {error}")))?,
+        decision: Decision::from_name(decision).ok_or_else(|| unreadable("decision: no such decision"))?,
+        needed: needed
+            .parse()
+            .map_err(|_| unreadable("needed: expected 1 or 2"))?,
+        reason: words(reason)?,
+        reference: words(reference)?,
+        expires_at: match expires_at {
+            "" => None,
+            kept => Some(time(kept, "expires_at: expected unix seconds")?),
+        },
+        at: time(at, "at: expected unix seconds")?,
+        before: before
             .parse()
             .map_err(|_| unreadable("before: expected `sha256:` and 64 hex digits"))?,
     };
     record.check().map_err(|error| unreadable(&error.to_string()))?;
     Ok(record)
+}
+
+fn records_from_rows(rows: Vec<RecordRow>, tenant: &str) -> Vec<Result<Record, ChainFlaw>> {
+    rows.into_iter().map(|row| record_from_row(row, tenant)).collect()
 }
 
 fn head_from_row(row: Option<(i64, String)>, tenant: &str) -> Head {
@@ -202,7 +218,7 @@ pub(super) async fn after(
         sqlx::query_as(statement).bind(stored(tenant)).bind(number(sequence)).bind(limit)
             .fetch_all(connection).await?
     });
-    Ok(rows.into_iter().map(record_from_row).collect())
+    Ok(records_from_rows(rows, tenant))
 }
 
 /// All records about a server, in their order.
@@ -215,7 +231,7 @@ pub(super) async fn of_identity(
     let rows: Vec<RecordRow> = on!(*session, connection => {
         sqlx::query_as(statement).bind(stored(tenant)).bind(stored(identity)).fetch_all(connection).await?
     });
-    Ok(rows.into_iter().map(record_from_row).collect())
+    Ok(records_from_rows(rows, tenant))
 }
 
 /// All records about definitions of these digests after this one; those of one digest are in their order.
@@ -242,7 +258,7 @@ pub(super) async fn of_digests(
             statement.push(") ORDER BY sequence");
             statement.build_query_as().fetch_all(connection).await?
         });
-        found.extend(rows.into_iter().map(record_from_row));
+        found.extend(records_from_rows(rows, tenant));
     }
     Ok(found)
 }

@@ -346,6 +346,7 @@ async fn a_record_that_is_none_any_more_is_found() {
     };
     check("decision = 'bless'", "decision: no such decision").await;
     check("needed = 300", "needed: expected 1 or 2").await;
+    check("subject = 'a\u{1f}b'", "a text holds what no stored text does").await;
     check("hash_before = ''", "before: expected `sha256:` and 64 hex digits").await;
     check(
         "decided_at = 9007199254740992",
