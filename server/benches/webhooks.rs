@@ -237,7 +237,10 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
 /// Makes the targets, as an admin does over the API.
 async fn make(store: &Store, index: &str, receiver: SocketAddr, now: i64) {
     let account = store.local_account("bench", now).await.expect("an account");
-    store.set_role(account.id, Role::Admin).await.expect("an admin");
+    store
+        .set_role(account.id, Role::Admin, now)
+        .await
+        .expect("an admin");
     let text = KeyText::generate().expect("random numbers");
     let key = NewKey {
         account: account.id,
