@@ -16,7 +16,7 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::state::StateDirectory;
 use crate::wire::http::HttpError;
 
-pub use base::Base;
+pub use base::{Base, is_loopback};
 pub use client::{Answer, IndexClient, MAX_ANSWER_BYTES, Problem};
 pub use credentials::{Credentials, CredentialsError, Granted};
 pub use key::{KeyError, read_key};
