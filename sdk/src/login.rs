@@ -1,5 +1,5 @@
 //! How a person gets a key of an index onto this machine: through a browser here ([`loopback`]), or through one anywhere
-//! ([`device`]). Both show people codes ([`code`]).
+//! ([`device`]), if it signs people in at all ([`ways`]). Both show people codes ([`code`]).
 //!
 //! The browser's way is RFC 8252 with PKCE (RFC 7636): the address that is opened holds no secret, the answer at the loopback
 //! address holds a code that is good once and only together with the verifier, which never leaves this process but for the index.
@@ -9,6 +9,7 @@
 pub mod code;
 pub mod device;
 pub mod loopback;
+pub mod ways;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -46,6 +47,25 @@ pub enum LoginError {
         base: Base,
         /// The index's words.
         reason: String,
+    },
+    /// Nobody can sign in there.
+    #[error(
+        "{base} signs nobody in: its administrator makes keys (`mcpindex-server admin create-key`), and `mcpindex login {base} \
+         --with-token` takes one"
+    )]
+    NoSignIn {
+        /// The index.
+        base: Base,
+    },
+    /// A provider that the index does not have.
+    #[error("{base} has no provider `{named}`: it has {providers}")]
+    NoProvider {
+        /// The index.
+        base: Base,
+        /// What was asked for.
+        named: String,
+        /// Those that it has.
+        providers: String,
     },
     /// Device sign-in is not offered.
     #[error("{base} offers no sign-in by device: sign in with a browser, or with `--with-token`")]
@@ -211,7 +231,7 @@ fn unexpected(base: &Base, what: &'static str, answer: &Answer) -> LoginError {
                 .retry_after()
                 .map_or_else(String::new, |seconds| format!(" in {seconds} s")),
         },
-        StatusCode::FORBIDDEN => LoginError::Refused {
+        StatusCode::FORBIDDEN | StatusCode::CONFLICT => LoginError::Refused {
             reason: reason(answer).unwrap_or_else(|| "it gives no reason".to_owned()),
         },
         status => LoginError::NoIndex {

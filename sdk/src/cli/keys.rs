@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::exit::Exit;
 use super::index::{ANSWER_BYTES, SCHEMA, day, refusal, scopes, signed_in, unreadable, until, who_am_i};
 use super::login::runtime;
-use super::logout::{end, segment};
+use super::logout::{UNKNOWN_KEY, end, segment};
 use super::output::{Output, Style};
 use super::pins::{Mistake, print_document, state};
 
@@ -352,7 +352,7 @@ async fn make(desk: &Desk, path: &str, question: &impl Serialize) -> Result<(Lis
     let answer = desk.client.post(path, question, ANSWER_BYTES).await?;
     match answer.status {
         StatusCode::OK | StatusCode::CREATED => {}
-        StatusCode::NOT_FOUND => return Err(no_such_key(&desk.base)),
+        StatusCode::NOT_FOUND if answer.is_problem(UNKNOWN_KEY) => return Err(no_such_key(&desk.base)),
         _ => return Err(refusal(&desk.base, &answer)),
     }
     let Made { key, listed } = answer.json().ok_or_else(|| unreadable(&desk.base, path))?;
@@ -417,15 +417,9 @@ fn revoke(arguments: &RevokeArguments, output: &mut Output) -> Result<(), Mistak
     )?;
     match answer.status {
         status if status.is_success() => {}
-        StatusCode::NOT_FOUND => return Err(no_such_key(&desk.base)),
+        StatusCode::NOT_FOUND if answer.is_problem(UNKNOWN_KEY) => return Err(no_such_key(&desk.base)),
         _ => return Err(refusal(&desk.base, &answer)),
     }
-    let was_own = Credentials::update(&desk.state, |stored| {
-        let is_own = stored
-            .granted(&desk.base)
-            .is_some_and(|granted| granted.key_id.as_deref() == Some(arguments.id.as_str()));
-        is_own && stored.forget(&desk.base)
-    })?;
     if arguments.common.json {
         let document = Document {
             schema: SCHEMA,
@@ -443,11 +437,23 @@ fn revoke(arguments: &RevokeArguments, output: &mut Output) -> Result<(), Mistak
             ),
         );
     }
-    if was_own {
-        output.error(&format!(
+    // It is revoked, whatever becomes of this file.
+    let was_own = Credentials::update(&desk.state, |stored| {
+        let is_own = stored
+            .granted(&desk.base)
+            .is_some_and(|granted| granted.key_id.as_deref() == Some(arguments.id.as_str()));
+        is_own && stored.forget(&desk.base)
+    });
+    match was_own {
+        Ok(false) => {}
+        Ok(true) => output.error(&format!(
             "it was the key of this machine, which is signed out of {base} now: `mcpindex login {base}`",
             base = desk.base
-        ));
+        )),
+        Err(why) => output.error(&format!(
+            "note: whether it is kept here can't be said: {}",
+            Mistake::from(why).text()
+        )),
     }
     Ok(())
 }

@@ -81,6 +81,12 @@ impl Answer {
         self.json()
     }
 
+    /// Whether an index says that this sort of thing went wrong; any server says 404 of what it does not have.
+    pub fn is_problem(&self, sort: &str) -> bool {
+        self.problem()
+            .is_some_and(|problem| problem.r#type.rsplit([':', '/']).next() == Some(sort))
+    }
+
     /// `Retry-After` in seconds; `None` where there is none, or a date.
     pub fn retry_after(&self) -> Option<u64> {
         self.headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()

@@ -549,8 +549,19 @@ pub(crate) struct IndexBody {
     api: &'static str,
     /// Who may read: `public` or `members`.
     read: &'static str,
+    /// How people sign in, for whoever is about to.
+    sign_in: SignInBody,
     /// Null where signals are not taken, or not from whoever asks.
     signals: Option<SignalsBody>,
+}
+
+/// The ways in.
+#[derive(Debug, Serialize, ToSchema)]
+struct SignInBody {
+    /// Names that `/cli/login` takes as `provider`; none where nobody can sign in.
+    providers: Vec<&'static str>,
+    /// Whether a machine without a browser can ask for a key (`/api/v1/device/code`).
+    device: bool,
 }
 
 /// Which signals are taken, and where.
@@ -578,11 +589,16 @@ pub(crate) async fn index(State(app): State<App>, Extension(caller): Extension<C
         .ingest
         .as_ref()
         .is_some_and(|ingest| ingest.rules.open || !caller.is_anonymous());
+    let choices = app.login.choices();
     Json(IndexBody {
         index: "mcpindex",
         version: is_told.then_some(app.version),
         api: "/api/v1",
         read: read.name(),
+        sign_in: SignInBody {
+            providers: choices.iter().map(|choice| choice.named.name()).collect(),
+            device: app.login.device,
+        },
         signals: takes_signals.then_some(SignalsBody {
             versions: [1, 2],
             max_signals: MAX_SIGNALS,
