@@ -10,13 +10,10 @@ use axum::extract::{Request, State};
 use axum::http::header::CACHE_CONTROL;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use mcpindex::login::code;
+use mcpindex::login::{challenge_of, code};
 use mcpindex_store::accounts::{KeyRecord, Polled, Redeemed, SecretHash};
 use mcpindex_store::signals::Network;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
 use crate::access::key::KeyText;
@@ -114,7 +111,7 @@ pub(crate) async fn cli_token(State(app): State<App>, request: Request) -> Resul
         return Err(Problem::limited("too many codes came from your address"));
     }
     let brought: CodeBody = body_of(request, "`{\"code\": …, \"code_verifier\": …}`").await?;
-    let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(brought.code_verifier.as_bytes()));
+    let challenge = challenge_of(&brought.code_verifier);
     let (text, material) = material(Network::of(address), app.now())?;
     let redeemed = app
         .store
