@@ -5,7 +5,6 @@
 //! needs to go on.
 
 use axum::Json;
-use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::http::header::CACHE_CONTROL;
 use axum::http::{StatusCode, Uri};
@@ -16,6 +15,7 @@ use mcpindex_store::signals::Network;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::body_of;
 use crate::access::key::KeyText;
 use crate::access::limits::Counted;
 use crate::app::App;
@@ -72,13 +72,6 @@ fn given(text: &KeyText, record: KeyRecord) -> Response {
             expires_at: record.expires_at.and_then(rfc3339),
         },
     )
-}
-
-async fn body_of<T: for<'d> Deserialize<'d>>(request: Request, expected: &str) -> Result<T, Problem> {
-    use axum::extract::FromRequest as _;
-    let bad = || Problem::bad_body(expected);
-    let body = Bytes::from_request(request, &()).await.map_err(|_| bad())?;
-    serde_json::from_slice(&body).map_err(|_| bad())
 }
 
 /// A one-time code, as it came to the program over loopback.
