@@ -24,12 +24,11 @@ use crate::access::keys::KeyHolder;
 use crate::access::limits::Counted;
 use crate::app::App;
 use crate::problem::Problem;
-use crate::when::rfc3339;
+use crate::when::{DAY, rfc3339};
 
 const WISH: &str =
     "`{\"name\": TEXT, \"scopes\": [\"read\", \"ingest\"], \"expires_in_days\": NUMBER or null}`";
 const REPORT: &str = "`{\"key\": \"mcpk_…\"}`";
-const DAY: i64 = 86_400;
 
 /// Who asks, and with which key.
 #[derive(Debug, Serialize, ToSchema)]

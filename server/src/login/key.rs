@@ -13,11 +13,10 @@ use crate::access::issue::{IssueError, USUAL_DAYS, Wish, issue};
 use crate::access::key::KeyText;
 use crate::app::App;
 use crate::problem::Problem;
+use crate::when::DAY;
 
 /// What a key of the published client is called.
 pub(crate) const PUBLISHED: &str = "mcpindex login (published client)";
-
-const DAY: i64 = 86_400;
 
 /// What a program's key is for.
 pub(crate) fn scopes() -> Scopes {

@@ -16,10 +16,8 @@ use crate::links;
 use crate::login::key::{issued, no_such_key};
 use crate::login::session::{SignedIn, signed_in};
 use crate::problem::Problem;
-use crate::when::{When, when};
+use crate::when::{DAY, When, when};
 use crate::words::Words;
-
-const DAY: i64 = 86_400;
 
 #[derive(Template)]
 #[template(path = "account.html")]
