@@ -38,13 +38,11 @@ use admission::Person;
 use error::SignInError;
 use exchange::Registered;
 use github::Github;
-use oidc::Oidc;
+use oidc::{GOOGLE, Oidc};
 use outgoing::Outgoing;
 use secret::Secret;
 use settings::{Allow, ClientSettings, LoginSettings, Named};
 
-/// Google's issuer.
-const GOOGLE: &str = "https://accounts.google.com";
 /// The most bytes of a file that holds a secret.
 const MAX_SECRET: usize = 4_096;
 
@@ -138,13 +136,13 @@ impl Login {
             )?));
         }
         if let Some(client) = registered("google", &settings.google)? {
-            let google = Oidc::new("Google".to_owned(), GOOGLE.to_owned(), client, true);
+            let google = Oidc::new("Google".to_owned(), GOOGLE.to_owned(), client);
             providers.push(Provider::Google(google));
         }
         match (registered("oidc", &settings.oidc)?, &settings.oidc_issuer) {
             (Some(client), Some(issuer)) => {
                 let label = settings.oidc_name.clone().unwrap_or_else(|| host_of(issuer));
-                providers.push(Provider::Oidc(Oidc::new(label, issuer.clone(), client, false)));
+                providers.push(Provider::Oidc(Oidc::new(label, issuer.clone(), client)));
             }
             (Some(_), None) => return Err("[oidc] client_id needs [oidc] issuer".to_owned()),
             (None, Some(_)) => return Err("[oidc] issuer needs [oidc] client_id".to_owned()),
@@ -252,13 +250,13 @@ impl Login {
         named: Named,
         base: &Url,
         secret: &Secret,
-        now: i64,
+        clock: &dyn Clock,
     ) -> Result<Option<Url>, SignInError> {
         let redirect = redirect(base, named)?;
         match self.provider(named) {
             Some(Provider::Github(github)) => github.authorize_url(&redirect, secret).map(Some),
             Some(Provider::Google(oidc) | Provider::Oidc(oidc)) => oidc
-                .authorize_url(self.out()?, &redirect, secret, now)
+                .authorize_url(self.out()?, &redirect, secret, clock)
                 .await
                 .map(Some),
             Some(Provider::Dev) | None => Ok(None),
@@ -272,18 +270,19 @@ impl Login {
         base: &Url,
         answer: (&str, Option<&str>),
         secret: &Secret,
-        now: i64,
+        clock: &dyn Clock,
     ) -> Result<Person, SignInError> {
         let redirect = redirect(base, named)?;
         let person = match self.provider(named) {
             Some(Provider::Github(github)) => github.person(self.out()?, &redirect, answer.0, secret).await?,
             Some(Provider::Google(oidc) | Provider::Oidc(oidc)) => {
-                oidc.person(self.out()?, &redirect, answer, secret, now).await?
+                oidc.person(self.out()?, &redirect, answer, secret, clock).await?
             }
             Some(Provider::Dev) | None => return Err(SignInError::NotBegun),
         };
         if !admission::admits(&self.allow, named, &person) {
             return Err(SignInError::NotAdmitted {
+                lacking: admission::lacking(&self.allow, named, &person),
                 provider: self.label(named).to_owned(),
                 login: person
                     .login

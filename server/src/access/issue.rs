@@ -3,7 +3,7 @@
 //! Invariant: nobody gets more by asking with a key than that key allows, nor more than the account's role does; the key
 //! itself is given to the one who asked and to nobody else.
 
-use mcpindex_store::accounts::{Account, KeyRecord, NewKey, Role, Scope, Scopes};
+use mcpindex_store::accounts::{Account, KeyMaterial, KeyRecord, Role, Scope, Scopes};
 use mcpindex_store::signals::Network;
 use mcpindex_store::{Store, StoreError};
 
@@ -43,7 +43,8 @@ pub(crate) enum IssueError {
 }
 
 impl Wish {
-    fn check(&self, account: &Account) -> Result<(), IssueError> {
+    /// What any account may wish for.
+    fn check(&self) -> Result<(), IssueError> {
         let refused = |text: String| Err(IssueError::Wish(text));
         let length = self.name.chars().count();
         if self.name.trim().is_empty() || length > MAX_NAME || self.name.contains(char::is_control) {
@@ -65,6 +66,11 @@ impl Wish {
                 "a key lives from 1 to {MAX_DAYS} days, or without an end"
             ));
         }
+        Ok(())
+    }
+
+    fn check_for(&self, account: &Account) -> Result<(), IssueError> {
+        self.check()?;
         if self.scopes.contains(Scope::Admin) && account.role != Role::Admin {
             return Err(IssueError::NotAllowed(format!(
                 "only an admin has keys with the scope `{}`",
@@ -72,6 +78,18 @@ impl Wish {
             )));
         }
         Ok(())
+    }
+
+    fn material(&self, text: &KeyText, network: Option<Network>, now: i64) -> KeyMaterial {
+        KeyMaterial {
+            hash: text.hash(),
+            shown: text.shown(),
+            scopes: self.scopes,
+            expires_at: self
+                .days
+                .map(|days| now.saturating_add(i64::from(days).saturating_mul(DAY))),
+            network,
+        }
     }
 }
 
@@ -83,21 +101,28 @@ pub(crate) async fn issue(
     network: Option<Network>,
     now: i64,
 ) -> Result<(KeyText, KeyRecord), IssueError> {
-    wish.check(account)?;
+    wish.check_for(account)?;
     let text = KeyText::generate()?;
-    let key = NewKey {
-        account: account.id,
-        hash: text.hash(),
-        shown: text.shown(),
-        name: wish.name.clone(),
-        scopes: wish.scopes,
-        expires_at: wish
-            .days
-            .map(|days| now.saturating_add(i64::from(days).saturating_mul(DAY))),
-        network,
-    };
+    let key = wish
+        .material(&text, network, now)
+        .for_account(account.id, wish.name.clone());
     let record = store.add_key(&key, now).await?;
     Ok((text, record))
+}
+
+/// Makes a key of an account of the server's shell: what it may is the shell's to say, so a wish for what an admin may makes
+/// it one.
+pub(crate) async fn issue_local(
+    store: &Store,
+    login: &str,
+    wish: &Wish,
+    now: i64,
+) -> Result<(KeyText, KeyRecord, Account), IssueError> {
+    wish.check()?;
+    let text = KeyText::generate()?;
+    let material = wish.material(&text, None, now);
+    let (record, account) = store.add_local_key(login, &wish.name, &material, now).await?;
+    Ok((text, record, account))
 }
 
 #[cfg(test)]
@@ -123,7 +148,10 @@ mod tests {
                 scopes: Scopes::of(scopes),
                 days,
             };
-            let found = wish.check(&account(role)).err().map(|error| error.to_string());
+            let found = wish
+                .check_for(&account(role))
+                .err()
+                .map(|error| error.to_string());
             assert_eq!(found.unwrap_or_default(), expected);
         };
         let (read, member) = (&[Scope::Read], Role::Member);

@@ -64,7 +64,7 @@ async fn somebody_who_was_disabled_is_a_stranger_at_once() {
         let login = browser.leads("/servers").await;
         sign_in(&browser, "ada", &login).await;
         assert_eq!(browser.get("/servers").await.status, 200);
-        let account = store.find_accounts("ada").await.unwrap()[0].id;
+        let account = store.find_accounts("login:ada").await.unwrap()[0].id;
         store.disable_account(account, NOW).await.unwrap();
         assert_eq!(browser.leads("/servers").await, "/login?next=%2Fservers");
     })
@@ -102,7 +102,10 @@ async fn the_first_to_arrive_is_no_admin_and_the_one_with_the_code_is() {
             (right.status.as_u16(), right.header("location")),
             (303, "/account")
         );
-        assert_eq!(store.find_accounts("ada").await.unwrap()[0].role, Role::Admin);
+        assert_eq!(
+            store.find_accounts("login:ada").await.unwrap()[0].role,
+            Role::Admin
+        );
         // Once.
         let other = index.browser();
         let login = other.leads("/setup").await;
@@ -112,7 +115,10 @@ async fn the_first_to_arrive_is_no_admin_and_the_one_with_the_code_is() {
             .post("/setup", &[("csrf", &other.token("/account").await), code])
             .await;
         assert_eq!(again.status, 409);
-        assert_eq!(store.find_accounts("bob").await.unwrap()[0].role, Role::Member);
+        assert_eq!(
+            store.find_accounts("login:bob").await.unwrap()[0].role,
+            Role::Member
+        );
     })
     .await;
 }

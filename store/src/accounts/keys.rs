@@ -5,7 +5,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Account, MAX_NAME, Over, SecretHash, account_of, hold_enabled, not_enabled};
+use super::{
+    Account, MAX_NAME, Over, Role, SecretHash, account_of, hold_admins, hold_enabled, local_account,
+    not_enabled,
+};
 use crate::session::{Session, on};
 use crate::signals::Network;
 use crate::text::{indexed, restored, restored_option, stored};
@@ -163,7 +166,8 @@ pub struct KeyMaterial {
 }
 
 impl KeyMaterial {
-    pub(super) fn for_account(&self, account: i64, name: String) -> NewKey {
+    /// The key of this account and name.
+    pub fn for_account(&self, account: i64, name: String) -> NewKey {
         NewKey {
             account,
             hash: self.hash,
@@ -274,6 +278,38 @@ impl Store {
         let record = insert_key(&mut session, key, &account, now).await?;
         session.commit().await?;
         Ok(record)
+    }
+
+    /// Adds a key of the account of this login that was made on the server's shell, which is made now if there is none, and is an
+    /// admin from now on where the key allows what an admin may. All of it is done, or nothing.
+    ///
+    /// [`StoreError::Refused`]: as [`Store::add_key`].
+    pub async fn add_local_key(
+        &self,
+        login: &str,
+        name: &str,
+        material: &KeyMaterial,
+        now: i64,
+    ) -> Result<(KeyRecord, Account), StoreError> {
+        let mut session = self.write().await?;
+        let is_admin = material.scopes.contains(Scope::Admin);
+        if is_admin {
+            hold_admins(&mut session).await?;
+        }
+        let id = local_account(&mut session, login, now).await?.id;
+        let Some(mut account) = hold_enabled(&mut session, id).await? else {
+            return Err(not_enabled(id));
+        };
+        if is_admin {
+            on!(session, connection => {
+                sqlx::query("UPDATE account SET role = 'admin' WHERE id = $1").bind(id).execute(connection).await?;
+            });
+            account.role = Role::Admin;
+        }
+        let key = material.for_account(id, name.to_owned());
+        let record = insert_key(&mut session, &key, &account, now).await?;
+        session.commit().await?;
+        Ok((record, account))
     }
 
     /// The keys of an account, or all of them; those that were not revoked first, the newest first.

@@ -154,10 +154,13 @@ async fn accounts_are_found_by_number_login_and_address_and_paged() {
             let found: Vec<i64> = found.iter().map(|account| account.id).collect();
             assert_eq!(found, expected, "{reference}");
         };
-        check("aNN", &[ann, local]).await;
+        check("login:aNN", &[ann, local]).await;
+        check("aNN", &[local]).await;
         check("ANN@example.org", &[ann]).await;
-        check(&ann.to_string(), &[ann, number]).await;
+        check(&ann.to_string(), &[ann]).await;
+        check(&format!("login:{ann}"), &[number]).await;
         check("an", &[]).await;
+        check("login:", &[]).await;
         check("%", &[]).await;
         check("\0", &[]).await;
 
@@ -171,6 +174,65 @@ async fn accounts_are_found_by_number_login_and_address_and_paged() {
 }
 
 #[tokio::test]
+async fn nobody_is_meant_by_an_address_that_they_call_themselves_by() {
+    on_each_backend(async |store| {
+        let mallory = SignIn {
+            login: "boss@example.org".to_owned(),
+            ..known_as("mallory")
+        };
+        store.sign_in(&mallory, NOW).await.unwrap();
+        assert_eq!(store.find_accounts("boss@example.org").await.unwrap(), []);
+        let boss = sign_in(&store, "boss").await;
+        assert_eq!(store.find_accounts("boss@example.org").await.unwrap(), [boss]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_key_for_an_admin_is_made_with_the_role_or_not_at_all() {
+    on_each_backend(async |store| {
+        let wish = |secret: &str, scope| KeyMaterial {
+            scopes: Scopes::of(&[scope]),
+            ..material(secret)
+        };
+        let (_, ci) = store
+            .add_local_key("ci", "runner", &wish("1", Scope::Read), NOW)
+            .await
+            .unwrap();
+        assert_eq!((ci.issuer.as_str(), ci.role), ("local", Role::Member));
+        // The name of the key is longer than is kept.
+        let too_long = "n".repeat(400);
+        for login in ["ci", "new"] {
+            let error = store
+                .add_local_key(login, &too_long, &wish("2", Scope::Admin), NOW)
+                .await
+                .unwrap_err();
+            assert!(matches!(error, StoreError::Refused { .. }), "{error}");
+        }
+        assert_eq!(store.find_accounts("new").await.unwrap(), []);
+        assert_eq!(is_now(&store, ci.id).await, (Role::Member, true));
+        let (key, account) = store
+            .add_local_key("ci", "root", &wish("3", Scope::Admin), NOW)
+            .await
+            .unwrap();
+        assert_eq!(
+            (account.id, account.role, key.account),
+            (ci.id, Role::Admin, ci.id)
+        );
+        assert_eq!(is_now(&store, ci.id).await, (Role::Admin, true));
+        let other = admin(&store, "ann").await;
+        assert_ne!(other.id, ci.id);
+        store.disable_account(ci.id, NOW).await.unwrap();
+        let error = store
+            .add_local_key("ci", "again", &wish("4", Scope::Admin), NOW)
+            .await
+            .unwrap_err();
+        assert!(matches!(error, StoreError::Refused { .. }), "{error}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn any_text_comes_back_and_one_that_is_too_long_is_refused() {
     on_each_backend(async |store| {
         let odd = SignIn {
@@ -179,7 +241,13 @@ async fn any_text_comes_back_and_one_that_is_too_long_is_refused() {
         };
         let account = store.sign_in(&odd, NOW).await.unwrap();
         assert_eq!(account.login, odd.login);
-        assert_eq!(store.find_accounts(&odd.login).await.unwrap(), [account]);
+        assert_eq!(
+            store
+                .find_accounts(&format!("login:{}", odd.login))
+                .await
+                .unwrap(),
+            [account]
+        );
         // As long as both may be, they fit into one index.
         let long = SignIn {
             issuer: "i".repeat(1_000),
