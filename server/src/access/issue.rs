@@ -1,9 +1,9 @@
 //! Giving out keys: what may be asked for, and by whom.
 //!
-//! Invariant: nobody gets more by asking with a key than that key allows, nor more than the account's role does; the key
-//! itself is given to the one who asked and to nobody else.
+//! Invariant: nobody gets more by asking with a key than that key allows, nor for longer than it lives, nor more than the
+//! account's role does; the key itself is given to the one who asked and to nobody else.
 
-use mcpindex_store::accounts::{Account, KeyRecord, NewKey, Role, Scope, Scopes};
+use mcpindex_store::accounts::{Account, KeyRecord, NewKey, Role, Scope, Scopes, Successor};
 use mcpindex_store::signals::Network;
 use mcpindex_store::{Store, StoreError};
 
@@ -25,6 +25,9 @@ pub(crate) struct Wish {
     pub(crate) scopes: Scopes,
     /// `None`: it ends when it is revoked.
     pub(crate) days: Option<u32>,
+    /// When it ends at the latest, whatever `days` say: the end of the key that asks. A thief of a key that ends would otherwise
+    /// make one that doesn't. `None` where a person or the shell asks, or a key without an end.
+    pub(crate) ends_by: Option<i64>,
 }
 
 /// Why a key was not given.
@@ -85,19 +88,41 @@ pub(crate) async fn issue(
 ) -> Result<(KeyText, KeyRecord), IssueError> {
     wish.check(account)?;
     let text = KeyText::generate()?;
+    let wished = wish
+        .days
+        .map(|days| now.saturating_add(i64::from(days).saturating_mul(DAY)));
     let key = NewKey {
         account: account.id,
         hash: text.hash(),
         shown: text.shown(),
         name: wish.name.clone(),
         scopes: wish.scopes,
-        expires_at: wish
-            .days
-            .map(|days| now.saturating_add(i64::from(days).saturating_mul(DAY))),
+        expires_at: wished.into_iter().chain(wish.ends_by).min(),
         network,
     };
     let record = store.add_key(&key, now).await?;
     Ok((text, record))
+}
+
+/// Puts a new key in the place of one of this account's, for as long as that was to live, but not beyond `ends_by`. `None`: no
+/// such key works, or it was rotated before.
+pub(crate) async fn rotate(
+    store: &Store,
+    account: &Account,
+    id: &str,
+    ends_by: Option<i64>,
+    network: Network,
+    now: i64,
+) -> Result<Option<(KeyText, KeyRecord)>, IssueError> {
+    let text = KeyText::generate()?;
+    let successor = Successor {
+        hash: text.hash(),
+        shown: text.shown(),
+        network: Some(network),
+        ends_by,
+    };
+    let record = store.rotate_key(id, Some(account.id), &successor, now).await?;
+    Ok(record.map(|record| (text, record)))
 }
 
 #[cfg(test)]
@@ -122,6 +147,7 @@ mod tests {
                 name: name.to_owned(),
                 scopes: Scopes::of(scopes),
                 days,
+                ends_by: None,
             };
             let found = wish.check(&account(role)).err().map(|error| error.to_string());
             assert_eq!(found.unwrap_or_default(), expected);

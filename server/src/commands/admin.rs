@@ -223,6 +223,7 @@ async fn create_key(store: &Store, create: CreateKey) -> anyhow::Result<()> {
         name: create.name,
         scopes: create.scopes,
         days: (!create.no_end).then_some(create.days),
+        ends_by: None,
     };
     if wish.scopes.contains(Scope::Admin) && account.role != Role::Admin {
         store.set_role(account.id, Role::Admin).await?;

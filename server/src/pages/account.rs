@@ -182,6 +182,7 @@ pub(crate) async fn revoke_key(
     State(app): State<App>,
     Path(id): Path<String>,
     headers: HeaderMap,
+        ends_by: None,
     body: Bytes,
 ) -> Result<Response, Problem> {
     let form = Query::of_form(&body);
