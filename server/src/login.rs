@@ -1,7 +1,7 @@
 //! How people sign in, and how a program gets a key of theirs.
 //!
 //! Below it `settings` is what can be set, `github` and `oidc` are providers (`exchange` is what they share, `outgoing` their way
-//! out), `admission` says who may in, `error` why not; `secret` is what a browser holds and what is derived from it, `cookie` how
+//! out, `look` what `doctor` sees of them), `admission` says who may in, `error` why not; `secret` is what a browser holds and what is derived from it, `cookie` how
 //! it holds it, `session` who is signed in and whether a form is theirs; `program` is where a program on a desk
 //! may be answered, `key` what it gets.
 //!
@@ -14,6 +14,7 @@ pub(crate) mod error;
 mod exchange;
 mod github;
 pub(crate) mod key;
+pub mod look;
 mod oidc;
 mod outgoing;
 pub(crate) mod program;
