@@ -201,6 +201,19 @@ impl Login {
         !self.providers.is_empty()
     }
 
+    /// Whether anybody at all may join, so that its members are no organisation: GitHub or Google as a whole. All whom an issuer
+    /// or a GitHub of one's own knows are one's own.
+    pub(crate) fn is_open_to_the_public(&self) -> bool {
+        self.providers.iter().any(|provider| {
+            let is_the_publics = match provider {
+                Provider::Github(github) => github.is_public(),
+                Provider::Google(_) => true,
+                Provider::Oidc(_) | Provider::Dev => false,
+            };
+            is_the_publics && self.allow.contains(&Allow::Everyone(provider.named()))
+        })
+    }
+
     /// What people are told at the start of the server.
     pub fn sentence(&self) -> String {
         if !self.is_on() {

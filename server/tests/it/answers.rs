@@ -18,6 +18,7 @@ use mcpindex_server::access::Read;
 use mcpindex_server::app::App;
 use mcpindex_server::ingest::Ingest;
 use mcpindex_server::router::router;
+use mcpindex_server::login::settings::LoginSettings;
 use mcpindex_store::Store;
 use mcpindex_store::accounts::Scope;
 use mcpindex_store::signals::{Network, Received};
@@ -28,6 +29,7 @@ use tower::ServiceExt;
 
 use crate::access::{self, key};
 use crate::client::{Answer, Client, NOW, app, clock};
+use crate::browser::{self, client_of};
 use crate::seed::{BROKEN, FILES, Look, PENDING, REMOTE, found, look, seed, surface, tool};
 use crate::signals::rules;
 
@@ -638,6 +640,31 @@ async fn the_organisations_key_is_for_whoever_shows_a_key_of_the_index() {
 }
 
 #[tokio::test]
+#[tokio::test]
+async fn an_index_that_anybody_may_join_has_no_organisations_key() {
+    let database = TestStore::sqlite().await;
+    let member = key(&database.store, &[Scope::Read, Scope::Ingest]).await;
+    let check = async |github_url: Option<&str>, allow: &str, expected: u16| {
+        let settings = LoginSettings {
+            github: client_of("github-id", "hush"),
+            github_url: github_url.map(|url| url.parse().unwrap()),
+            allow: vec![allow.parse().unwrap()],
+            ..LoginSettings::default()
+        };
+        let index = browser::Index::over(&database.store, &settings, Some(browser::BASE));
+        let request = Request::get("/api/v1/fingerprint-key")
+            .header("authorization", format!("Bearer {}", member.text))
+            .body(Body::empty())
+            .unwrap();
+        let answer = index.send("192.0.2.1".parse().unwrap(), request).await;
+        assert_eq!(answer.status, expected, "{allow}: {}", answer.text());
+    };
+    check(None, "everyone:github", 403).await;
+    check(Some("https://github.com/"), "everyone:github", 403).await;
+    check(Some("https://github.acme.example/"), "everyone:github", 200).await;
+    check(None, "github-org:acme", 200).await;
+}
+
 async fn the_clients_half_asks_and_reads_a_members_only_index() {
     let database = TestStore::sqlite().await;
     let store = &database.store;
