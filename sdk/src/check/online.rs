@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mcpindex_contract::contract_hash::contract_hash;
 use mcpindex_contract::definition::Definition;
-use mcpindex_contract::identity::{Identity, Registry};
+use mcpindex_contract::identity::Identity;
 use mcpindex_contract::signal::FingerprintKey;
 use reqwest::StatusCode;
 
@@ -17,7 +17,7 @@ use super::shape::{IndexAnswer, IndexAnswers, MAX_ITEMS, Question, Questions};
 use super::{Answer, Verdict};
 use crate::index::{IndexClient, MAX_ANSWER_BYTES};
 use crate::pins::{Record, Via};
-use crate::telemetry::{Failure, is_public, own_key};
+use crate::telemetry::{Failure, OwnRegistries, is_public, is_public_name, own_key};
 
 /// How long the whole exchange may take.
 pub const WITHIN: Duration = Duration::from_secs(10);
@@ -31,8 +31,8 @@ pub struct Subject<'a> {
     pub tool: Option<&'a str>,
     /// What this machine knows of it.
     pub record: Option<&'a Record>,
-    /// Kinds of package for which the environment names another registry ([`crate::telemetry::own_registries`]).
-    pub own_registries: &'a [Registry],
+    /// The packages that come from another registry here.
+    pub own_registries: &'a OwnRegistries,
 }
 
 /// What came of asking.
@@ -71,11 +71,19 @@ pub async fn consult(client: &IndexClient, subject: &Subject<'_>) -> Consulted {
 async fn ask(client: &IndexClient, subject: &Subject<'_>) -> Result<Consulted, String> {
     let name = match subject.server {
         Err(typed) if !is_registry_name(typed) => return Ok(Consulted::NoName),
-        Err(typed) => Name::Plain(typed.to_owned()),
-        Ok(identity) if is_public(identity, subject.own_registries).await => {
-            Name::Plain(identity.to_string())
+        Err(typed) => {
+            let key = fetch_own_key(client)
+                .await?
+                .unwrap_or_else(FingerprintKey::public);
+            Name::Fingerprint(key, typed.to_owned())
         }
         Ok(identity) => match fetch_own_key(client).await? {
+        Ok(identity) if is_public(identity, subject.own_registries).await => match identity {
+            Identity::Package { .. } => Name::Plain(identity.to_string()),
+            Identity::Remote { .. } | Identity::Command { .. } => {
+                Name::Fingerprint(FingerprintKey::public(), identity.to_string())
+            }
+        },
             Some(key) => Name::Fingerprint(key, identity.to_string()),
             None => return Ok(Consulted::Private),
         },

@@ -9,6 +9,7 @@ use insta::assert_json_snapshot;
 use mcpindex::check::online::{Consulted, Subject, consult};
 use mcpindex::check::shape::{CODES, IndexAnswers, Question, Questions};
 use mcpindex::index::{Base, Chosen, IndexClient};
+use mcpindex::telemetry::OwnRegistries;
 use mcpindex_contract::digest::Digest;
 use mcpindex_contract::identity::Identity;
 use mcpindex_contract::outcome::Outcome;
@@ -703,7 +704,7 @@ async fn the_clients_half_asks_and_reads_a_members_only_index() {
             server: identity.as_ref().ok_or(server),
             tool,
             record: None,
-            own_registries: &[],
+            own_registries: &OwnRegistries::default(),
         };
         match consult(&client, &subject).await {
             Consulted::Answered { answer, .. } => shown(&serde_json::to_value(*answer).unwrap()),

@@ -18,7 +18,7 @@ use crate::stdio::FIXTURE;
 const NPX: [&str; 3] = ["npx", "-y", "notes"];
 
 /// What the machine of whoever runs the tests may say about it.
-const SILENCED: [(&str, &str); 8] = [
+const SILENCED: [(&str, &str); 10] = [
     ("MCPINDEX_DRIFT_TELEMETRY", ""),
     ("MCPINDEX_WEB_BASE", ""),
     ("CI", ""),
@@ -26,6 +26,9 @@ const SILENCED: [(&str, &str); 8] = [
     ("MCPINDEX_API_KEY", ""),
     ("npm_config_registry", ""),
     ("NPM_CONFIG_REGISTRY", ""),
+    // What this machine says of registries is no matter of a test.
+    ("NPM_CONFIG_USERCONFIG", "/nonexistent/npmrc"),
+    ("NPM_CONFIG_GLOBALCONFIG", "/nonexistent/npmrc"),
     ("NO_PROXY", "127.0.0.1"),
 ];
 
