@@ -119,7 +119,13 @@ async fn post(client: &IndexClient, items: Vec<Question>) -> Result<Vec<IndexAns
         StatusCode::UNAUTHORIZED => {
             return Err("it wants a key that it knows: `mcpindex login` gets one".to_owned());
         }
-        StatusCode::FORBIDDEN => return Err("the key may not read there".to_owned()),
+        StatusCode::FORBIDDEN => {
+            let words = answer.problem().map(|problem| format!(": {}", problem.words()));
+            return Err(format!(
+                "your key may not ask there{}; `mcpindex login` gets one that may ask and tell",
+                words.unwrap_or_default()
+            ));
+        }
         status => return Err(format!("it answered {}", status.as_u16())),
     }
     let answers: IndexAnswers = answer

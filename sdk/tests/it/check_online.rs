@@ -286,3 +286,9 @@ async fn an_index_can_not_write_on_the_terminal() {
     assert!(!shown.contains('\u{1b}') && !shown.contains('\u{7}'), "{shown:?}");
     assert_eq!(shown.matches("\nready").count(), 1, "{shown}");
 }
+    let other = Index::start(403, ready).await;
+    let refused = check(&machine, &other, &["npm:docs"], Some(KEY));
+    assert!(
+        refused.contains("your key may not ask there; `mcpindex login` gets one that may ask and tell"),
+        "{refused}"
+    );
