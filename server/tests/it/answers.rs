@@ -18,8 +18,8 @@ use mcpindex_contract::surface::{Member, MemberKind};
 use mcpindex_server::access::Read;
 use mcpindex_server::app::App;
 use mcpindex_server::ingest::Ingest;
-use mcpindex_server::router::router;
 use mcpindex_server::login::settings::LoginSettings;
+use mcpindex_server::router::router;
 use mcpindex_store::Store;
 use mcpindex_store::accounts::Scope;
 use mcpindex_store::signals::{Network, Received};
@@ -29,8 +29,8 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use crate::access::{self, key};
-use crate::client::{Answer, Client, NOW, app, clock};
 use crate::browser::{self, client_of};
+use crate::client::{Answer, Client, NOW, app, clock};
 use crate::seed::{BROKEN, FILES, Look, PENDING, REMOTE, found, look, seed, surface, tool};
 use crate::signals::rules;
 
@@ -641,7 +641,6 @@ async fn the_organisations_key_is_for_whoever_shows_a_key_of_the_index() {
 }
 
 #[tokio::test]
-#[tokio::test]
 async fn an_index_that_anybody_may_join_has_no_organisations_key() {
     let database = TestStore::sqlite().await;
     let member = key(&database.store, &[Scope::Read, Scope::Ingest]).await;
@@ -666,6 +665,7 @@ async fn an_index_that_anybody_may_join_has_no_organisations_key() {
     check(None, "github-org:acme", 200).await;
 }
 
+#[tokio::test]
 async fn the_clients_half_asks_and_reads_a_members_only_index() {
     let database = TestStore::sqlite().await;
     let store = &database.store;
@@ -718,7 +718,12 @@ async fn the_clients_half_asks_and_reads_a_members_only_index() {
     );
     assert_eq!(
         consulted(with, "io.github.example/files", Some("never")).await,
-        "no-such: no-such-tool"
+        "unknown: tool-not-known",
+        "by fingerprint, so the tool might be one under another name"
+    );
+    assert_eq!(
+        consulted(with, "io.github.example/files", Some("list_directory")).await,
+        "ready: declared-now last-look-failed"
     );
     // Named by fingerprint, since nobody outside may know of it.
     assert_eq!(consulted(with, private, Some("a")).await, "ready: declared-now");
