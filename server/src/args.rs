@@ -95,7 +95,7 @@ pub enum Command {
     Crawl(Crawl),
     /// Bring the database's schema up to date
     Migrate,
-    /// Check configuration, data folder, database and package clients
+    /// Check configuration, data folder, database, sign-in and package clients
     Doctor(Doctor),
     /// Accounts, roles and keys, and what installs told
     Admin(Admin),
@@ -338,6 +338,9 @@ pub struct Doctor {
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
+    /// Do not ask the providers that people sign in with
+    #[arg(long)]
+    pub offline: bool,
 }
 
 impl Arguments {

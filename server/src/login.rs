@@ -1,7 +1,7 @@
 //! How people sign in, and how a program gets a key of theirs.
 //!
 //! Below it `settings` is what can be set, `github` and `oidc` are providers (`exchange` is what they share, `outgoing` their way
-//! out), `admission` says who may in, `error` why not; `secret` is what a browser holds and what is derived from it, `cookie` how
+//! out, `look` what `doctor` sees of them), `admission` says who may in, `error` why not; `secret` is what a browser holds and what is derived from it, `cookie` how
 //! it holds it, `session` who is signed in and whether a form is theirs; `program` is where a program on a desk
 //! may be answered, `key` what it gets.
 //!
@@ -14,6 +14,7 @@ pub(crate) mod error;
 mod exchange;
 mod github;
 pub(crate) mod key;
+pub mod look;
 mod oidc;
 mod outgoing;
 pub(crate) mod program;
@@ -197,6 +198,19 @@ impl Login {
     /// Whether anybody can sign in.
     pub fn is_on(&self) -> bool {
         !self.providers.is_empty()
+    }
+
+    /// Whether anybody at all may join, so that its members are no organisation: GitHub or Google as a whole. All whom an issuer
+    /// or a GitHub of one's own knows are one's own.
+    pub(crate) fn is_open_to_the_public(&self) -> bool {
+        self.providers.iter().any(|provider| {
+            let is_the_publics = match provider {
+                Provider::Github(github) => github.is_public(),
+                Provider::Google(_) => true,
+                Provider::Oidc(_) | Provider::Dev => false,
+            };
+            is_the_publics && self.allow.contains(&Allow::Everyone(provider.named()))
+        })
     }
 
     /// What people are told at the start of the server.

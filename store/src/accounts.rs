@@ -17,7 +17,7 @@ mod sign_ins;
 
 pub use codes::Redeemed;
 pub use devices::{DeviceRequest, Polled};
-pub use keys::{KeyMaterial, KeyRecord, NewKey, Scope, Scopes, UnknownScope};
+pub use keys::{KeyMaterial, KeyRecord, NewKey, Scope, Scopes, Successor, UnknownScope};
 pub use secret::SecretHash;
 pub use sessions::SessionRecord;
 

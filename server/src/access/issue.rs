@@ -1,9 +1,9 @@
 //! Giving out keys: what may be asked for, and by whom.
 //!
-//! Invariant: nobody gets more by asking with a key than that key allows, nor more than the account's role does; the key
-//! itself is given to the one who asked and to nobody else.
+//! Invariant: nobody gets more by asking with a key than that key allows, nor for longer than it lives, nor more than the
+//! account's role does; the key itself is given to the one who asked and to nobody else.
 
-use mcpindex_store::accounts::{Account, KeyMaterial, KeyRecord, Role, Scope, Scopes};
+use mcpindex_store::accounts::{Account, KeyMaterial, KeyRecord, Role, Scope, Scopes, Successor};
 use mcpindex_store::signals::Network;
 use mcpindex_store::{Store, StoreError};
 
@@ -25,6 +25,9 @@ pub(crate) struct Wish {
     pub(crate) scopes: Scopes,
     /// `None`: it ends when it is revoked.
     pub(crate) days: Option<u32>,
+    /// When it ends at the latest, whatever `days` say: the end of the key that asks. A thief of a key that ends would otherwise
+    /// make one that doesn't. `None` where a person or the shell asks, or a key without an end.
+    pub(crate) ends_by: Option<i64>,
 }
 
 /// Why a key was not given.
@@ -81,13 +84,14 @@ impl Wish {
     }
 
     fn material(&self, text: &KeyText, network: Option<Network>, now: i64) -> KeyMaterial {
+        let wished = self
+            .days
+            .map(|days| now.saturating_add(i64::from(days).saturating_mul(DAY)));
         KeyMaterial {
             hash: text.hash(),
             shown: text.shown(),
             scopes: self.scopes,
-            expires_at: self
-                .days
-                .map(|days| now.saturating_add(i64::from(days).saturating_mul(DAY))),
+            expires_at: wished.into_iter().chain(self.ends_by).min(),
             network,
         }
     }
@@ -125,6 +129,27 @@ pub(crate) async fn issue_local(
     Ok((text, record, account))
 }
 
+/// Puts a new key in the place of one of this account's, for as long as that was to live, but not beyond `ends_by`. `None`: no
+/// such key works, or it was rotated before.
+pub(crate) async fn rotate(
+    store: &Store,
+    account: &Account,
+    id: &str,
+    ends_by: Option<i64>,
+    network: Network,
+    now: i64,
+) -> Result<Option<(KeyText, KeyRecord)>, IssueError> {
+    let text = KeyText::generate()?;
+    let successor = Successor {
+        hash: text.hash(),
+        shown: text.shown(),
+        network: Some(network),
+        ends_by,
+    };
+    let record = store.rotate_key(id, Some(account.id), &successor, now).await?;
+    Ok(record.map(|record| (text, record)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,6 +172,7 @@ mod tests {
                 name: name.to_owned(),
                 scopes: Scopes::of(scopes),
                 days,
+                ends_by: None,
             };
             let found = wish
                 .check_for(&account(role))

@@ -222,6 +222,7 @@ async fn create_key(store: &Store, create: CreateKey) -> anyhow::Result<()> {
         name: create.name,
         scopes: create.scopes,
         days: (!create.no_end).then_some(create.days),
+        ends_by: None,
     };
     let issued = if create.who.parse::<i64>().is_ok() {
         let account = one(store, &create.who).await?;

@@ -37,7 +37,7 @@ const LOOK_AGAIN: i64 = 60;
 /// Seconds after a failed look in which no other is made.
 const LEAVE_ALONE: i64 = 5;
 /// Seconds that the issuer's clock may be ahead or behind.
-const SKEW: i64 = 60;
+pub(super) const SKEW: i64 = 60;
 
 /// An issuer by the settings.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ struct Known {
 
 /// What the issuer says of itself.
 #[derive(Debug, Clone)]
-struct Issuer {
+pub(super) struct Issuer {
     metadata: Metadata,
     keys: CoreJsonWebKeySet,
 }
@@ -402,15 +402,17 @@ impl Oidc {
         Ok(issuer.keys)
     }
 
-    async fn ask(&self, out: &Outgoing) -> Result<Issuer, SignInError> {
+    /// Where the issuer says what it is.
+    pub(super) fn configuration(&self) -> Result<Url, SignInError> {
+        let issuer = self.issuer.strip_suffix('/').unwrap_or(&self.issuer);
+        let configuration = format!("{issuer}/.well-known/openid-configuration");
+        Url::parse(&configuration).map_err(|error| SignInError::Internal(error.to_string()))
+    }
+
+    /// Looks at what the issuer says of itself and at its keys.
+    pub(super) async fn ask(&self, out: &Outgoing) -> Result<Issuer, SignInError> {
         let down = |error: OutgoingError| SignInError::down(&self.label, &error);
-        let configuration = format!(
-            "{}/.well-known/openid-configuration",
-            self.issuer.strip_suffix('/').unwrap_or(&self.issuer)
-        );
-        let configuration =
-            Url::parse(&configuration).map_err(|error| SignInError::Internal(error.to_string()))?;
-        let metadata: Metadata = out.json(&configuration, None).await.map_err(down)?;
+        let metadata: Metadata = out.json(&self.configuration()?, None).await.map_err(down)?;
         if !same(&metadata.issuer, &self.issuer) {
             let found: String = metadata.issuer.chars().filter(|c| *c != '`').take(200).collect();
             return Err(self.not_believed(format!(

@@ -209,6 +209,7 @@ pub(crate) async fn decide_published(State(app): State<App>, request: Request) -
         name: key::PUBLISHED.to_owned(),
         scopes: key::scopes(),
         days: Some(USUAL_DAYS),
+        ends_by: None,
     };
     let issued = issue(
         &app.store,

@@ -180,6 +180,20 @@ impl KeyMaterial {
     }
 }
 
+/// A key to put in the place of another.
+#[derive(Debug, Clone)]
+pub struct Successor {
+    /// SHA-256 of the whole key.
+    pub hash: SecretHash,
+    /// Its first letters: `mcpk_AbCd…`.
+    pub shown: String,
+    /// Where it was asked for.
+    pub network: Option<Network>,
+    /// When it ends at the latest, however long the other was to live: the end of the key that asked for it. `None`: no key
+    /// asked, or one without an end.
+    pub ends_by: Option<i64>,
+}
+
 /// What is known of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRecord {
@@ -362,18 +376,16 @@ impl Store {
         Ok(there == 1)
     }
 
-    /// Puts a new key in the place of one that works: same account, name and scopes, and as long a life. The old one works for
-    /// another 24 hours, or until its own end if that is sooner. `None`: no key of this id (and account) works, or it was
-    /// rotated before.
+    /// Puts a new key in the place of one that works: same account, name and scopes, and as long a life unless
+    /// [`Successor::ends_by`] is sooner. The old one works for another 24 hours, or until its own end if that is sooner. `None`:
+    /// no key of this id (and account) works, or it was rotated before.
     ///
     /// [`StoreError::Refused`]: the account has 500 keys that work.
     pub async fn rotate_key(
         &self,
         id: &str,
         of_account: Option<i64>,
-        hash: SecretHash,
-        shown: &str,
-        network: Option<&Network>,
+        successor: &Successor,
         now: i64,
     ) -> Result<Option<KeyRecord>, StoreError> {
         let mut session = self.write().await?;
@@ -393,16 +405,17 @@ impl Store {
             return Ok(None);
         };
         let ends_at = now.saturating_add(OVERLAP);
+        let as_long = old
+            .expires_at
+            .map(|expires_at| now.saturating_add(expires_at - old.created_at));
         let new = NewKey {
             account: account.id,
-            hash,
-            shown: shown.to_owned(),
+            hash: successor.hash,
+            shown: successor.shown.clone(),
             name: old.name,
             scopes: old.scopes,
-            expires_at: old
-                .expires_at
-                .map(|expires_at| now.saturating_add(expires_at - old.created_at)),
-            network: network.cloned(),
+            expires_at: as_long.into_iter().chain(successor.ends_by).min(),
+            network: successor.network.clone(),
         };
         let record = insert_key(&mut session, &new, &account, now).await?;
         // Judged here and not before, since the key may have been revoked in between.

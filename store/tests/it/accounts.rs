@@ -1,7 +1,7 @@
 //! Accounts: who they are, what they may do, the first admin and the last one, and what is kept of secrets.
 
 use mcpindex_store::accounts::{
-    Account, KeyMaterial, NewKey, Redeemed, Role, RoleChange, Scope, Scopes, SecretHash, SignIn,
+    Account, KeyMaterial, NewKey, Redeemed, Role, RoleChange, Scope, Scopes, SecretHash, SignIn, Successor,
 };
 use mcpindex_store::signals::Network;
 use mcpindex_store::testing::{TestStore, on_each_backend, on_each_database};
@@ -43,6 +43,16 @@ pub(crate) fn material(secret: &str) -> KeyMaterial {
         scopes: Scopes::of(&[Scope::Read, Scope::Ingest]),
         expires_at: Some(NOW + 180 * DAY),
         network: Some(Network::of("192.0.2.7".parse().unwrap())),
+    }
+}
+
+pub(crate) fn successor(secret: &str) -> Successor {
+    let material = material(secret);
+    Successor {
+        hash: material.hash,
+        shown: material.shown,
+        network: material.network,
+        ends_by: None,
     }
 }
 
@@ -464,7 +474,7 @@ async fn a_disabled_account_has_no_session_no_key_and_gets_none() {
         }
         assert_eq!(
             store
-                .rotate_key(&record.id, None, SecretHash::of("5"), "mcpk_5…", None, NOW + 1)
+                .rotate_key(&record.id, None, &successor("5"), NOW + 1)
                 .await
                 .unwrap(),
             None
@@ -510,10 +520,11 @@ async fn what_is_made_while_an_account_is_disabled_does_not_outlive_it_and_nobod
                     .await
                     .unwrap();
                 let redeemed = material(&format!("redeemed {number}"));
+                let next = successor(&format!("rotated {number}"));
                 let (disabled, cookie, rotated, one, two, revoked, swept) = tokio::join!(
                     there.disable_account(account, NOW),
                     here.add_session(secret("cookie"), account, NOW),
-                    here.rotate_key(&first.id, None, secret("rotated"), "mcpk_…", None, NOW),
+                    here.rotate_key(&first.id, None, &next, NOW),
                     there.redeem_code(secret("code"), "challenge", &redeemed, NOW),
                     here.redeem_code(secret("code"), "challenge", &redeemed, NOW),
                     there.revoke_key(&first.id, None, NOW),
@@ -613,8 +624,12 @@ async fn no_secret_is_kept() {
             .await
             .unwrap();
         let first = store.add_key(&key(ann, &secret("key")), NOW).await.unwrap();
+        let rotated = Successor {
+            shown: "mcpk_Rota…".to_owned(),
+            ..successor(&secret("rotated"))
+        };
         store
-            .rotate_key(&first.id, None, hash("rotated"), "mcpk_Rota…", None, NOW)
+            .rotate_key(&first.id, None, &rotated, NOW)
             .await
             .unwrap()
             .unwrap();
