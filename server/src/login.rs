@@ -1,7 +1,7 @@
 //! How people sign in, and how a program gets a key of theirs.
 //!
 //! Below it `settings` is what can be set, `github` and `oidc` are providers (`exchange` is what they share, `outgoing` their way
-//! out), `admission` says who may in, `error` why not; `secret` is what a browser holds and what is derived from it, `cookie` how
+//! out, `look` what `doctor` sees of them), `admission` says who may in, `error` why not; `secret` is what a browser holds and what is derived from it, `cookie` how
 //! it holds it, `session` who is signed in and whether a form is theirs; `program` is where a program on a desk
 //! may be answered, `key` what it gets.
 //!
@@ -14,6 +14,7 @@ pub(crate) mod error;
 mod exchange;
 mod github;
 pub(crate) mod key;
+pub mod look;
 mod oidc;
 mod outgoing;
 pub(crate) mod program;
@@ -38,13 +39,11 @@ use admission::Person;
 use error::SignInError;
 use exchange::Registered;
 use github::Github;
-use oidc::Oidc;
+use oidc::{GOOGLE, Oidc};
 use outgoing::Outgoing;
 use secret::Secret;
 use settings::{Allow, ClientSettings, LoginSettings, Named};
 
-/// Google's issuer.
-const GOOGLE: &str = "https://accounts.google.com";
 /// The most bytes of a file that holds a secret.
 const MAX_SECRET: usize = 4_096;
 
@@ -138,13 +137,13 @@ impl Login {
             )?));
         }
         if let Some(client) = registered("google", &settings.google)? {
-            let google = Oidc::new("Google".to_owned(), GOOGLE.to_owned(), client, true);
+            let google = Oidc::new("Google".to_owned(), GOOGLE.to_owned(), client);
             providers.push(Provider::Google(google));
         }
         match (registered("oidc", &settings.oidc)?, &settings.oidc_issuer) {
             (Some(client), Some(issuer)) => {
                 let label = settings.oidc_name.clone().unwrap_or_else(|| host_of(issuer));
-                providers.push(Provider::Oidc(Oidc::new(label, issuer.clone(), client, false)));
+                providers.push(Provider::Oidc(Oidc::new(label, issuer.clone(), client)));
             }
             (Some(_), None) => return Err("[oidc] client_id needs [oidc] issuer".to_owned()),
             (None, Some(_)) => return Err("[oidc] issuer needs [oidc] client_id".to_owned()),
@@ -201,6 +200,19 @@ impl Login {
         !self.providers.is_empty()
     }
 
+    /// Whether anybody at all may join, so that its members are no organisation: GitHub or Google as a whole. All whom an issuer
+    /// or a GitHub of one's own knows are one's own.
+    pub(crate) fn is_open_to_the_public(&self) -> bool {
+        self.providers.iter().any(|provider| {
+            let is_the_publics = match provider {
+                Provider::Github(github) => github.is_public(),
+                Provider::Google(_) => true,
+                Provider::Oidc(_) | Provider::Dev => false,
+            };
+            is_the_publics && self.allow.contains(&Allow::Everyone(provider.named()))
+        })
+    }
+
     /// What people are told at the start of the server.
     pub fn sentence(&self) -> String {
         if !self.is_on() {
@@ -252,13 +264,13 @@ impl Login {
         named: Named,
         base: &Url,
         secret: &Secret,
-        now: i64,
+        clock: &dyn Clock,
     ) -> Result<Option<Url>, SignInError> {
         let redirect = redirect(base, named)?;
         match self.provider(named) {
             Some(Provider::Github(github)) => github.authorize_url(&redirect, secret).map(Some),
             Some(Provider::Google(oidc) | Provider::Oidc(oidc)) => oidc
-                .authorize_url(self.out()?, &redirect, secret, now)
+                .authorize_url(self.out()?, &redirect, secret, clock)
                 .await
                 .map(Some),
             Some(Provider::Dev) | None => Ok(None),
@@ -272,18 +284,19 @@ impl Login {
         base: &Url,
         answer: (&str, Option<&str>),
         secret: &Secret,
-        now: i64,
+        clock: &dyn Clock,
     ) -> Result<Person, SignInError> {
         let redirect = redirect(base, named)?;
         let person = match self.provider(named) {
             Some(Provider::Github(github)) => github.person(self.out()?, &redirect, answer.0, secret).await?,
             Some(Provider::Google(oidc) | Provider::Oidc(oidc)) => {
-                oidc.person(self.out()?, &redirect, answer, secret, now).await?
+                oidc.person(self.out()?, &redirect, answer, secret, clock).await?
             }
             Some(Provider::Dev) | None => return Err(SignInError::NotBegun),
         };
         if !admission::admits(&self.allow, named, &person) {
             return Err(SignInError::NotAdmitted {
+                lacking: admission::lacking(&self.allow, named, &person),
                 provider: self.label(named).to_owned(),
                 login: person
                     .login

@@ -1,7 +1,8 @@
 //! What an index says of a server that a person asks about, beside what this machine knows.
 //!
-//! A person's question may name a server that everybody may know of. Any other is asked about by fingerprint under the
-//! organisation's key, and at no index that hands out none.
+//! A person's question names a package of the usual registries, which everybody may know of. A server at a public address goes
+//! by fingerprint, since its address may hold what opens it, and so does what was typed and names no server here. What is not
+//! public is asked about by fingerprint under the organisation's key, and at no index that hands out none.
 //!
 //! Invariant: an index that could not be asked, or whose answer can't be read, is [`Consulted::Failed`] and never an answer.
 
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use mcpindex_contract::contract_hash::contract_hash;
 use mcpindex_contract::definition::Definition;
-use mcpindex_contract::identity::{Identity, Registry};
+use mcpindex_contract::identity::Identity;
 use mcpindex_contract::signal::FingerprintKey;
 use reqwest::StatusCode;
 
@@ -17,7 +18,7 @@ use super::shape::{IndexAnswer, IndexAnswers, MAX_ITEMS, Question, Questions};
 use super::{Answer, Verdict};
 use crate::index::{IndexClient, MAX_ANSWER_BYTES};
 use crate::pins::{Record, Via};
-use crate::telemetry::{Failure, is_public, own_key};
+use crate::telemetry::{Failure, OwnRegistries, is_public, is_public_name, own_key};
 
 /// How long the whole exchange may take.
 pub const WITHIN: Duration = Duration::from_secs(10);
@@ -31,8 +32,8 @@ pub struct Subject<'a> {
     pub tool: Option<&'a str>,
     /// What this machine knows of it.
     pub record: Option<&'a Record>,
-    /// Kinds of package for which the environment names another registry ([`crate::telemetry::own_registries`]).
-    pub own_registries: &'a [Registry],
+    /// The packages that come from another registry here.
+    pub own_registries: &'a OwnRegistries,
 }
 
 /// What came of asking.
@@ -71,10 +72,18 @@ pub async fn consult(client: &IndexClient, subject: &Subject<'_>) -> Consulted {
 async fn ask(client: &IndexClient, subject: &Subject<'_>) -> Result<Consulted, String> {
     let name = match subject.server {
         Err(typed) if !is_registry_name(typed) => return Ok(Consulted::NoName),
-        Err(typed) => Name::Plain(typed.to_owned()),
-        Ok(identity) if is_public(identity, subject.own_registries).await => {
-            Name::Plain(identity.to_string())
+        Err(typed) => {
+            let key = fetch_own_key(client)
+                .await?
+                .unwrap_or_else(FingerprintKey::public);
+            Name::Fingerprint(key, typed.to_owned())
         }
+        Ok(identity) if is_public(identity, subject.own_registries).await => match identity {
+            Identity::Package { .. } => Name::Plain(identity.to_string()),
+            Identity::Remote { .. } | Identity::Command { .. } => {
+                Name::Fingerprint(FingerprintKey::public(), identity.to_string())
+            }
+        },
         Ok(identity) => match fetch_own_key(client).await? {
             Some(key) => Name::Fingerprint(key, identity.to_string()),
             None => return Ok(Consulted::Private),
@@ -111,7 +120,13 @@ async fn post(client: &IndexClient, items: Vec<Question>) -> Result<Vec<IndexAns
         StatusCode::UNAUTHORIZED => {
             return Err("it wants a key that it knows: `mcpindex login` gets one".to_owned());
         }
-        StatusCode::FORBIDDEN => return Err("the key may not read there".to_owned()),
+        StatusCode::FORBIDDEN => {
+            let words = answer.problem().map(|problem| format!(": {}", problem.words()));
+            return Err(format!(
+                "your key may not ask there{}; `mcpindex login` gets one that may ask and tell",
+                words.unwrap_or_default()
+            ));
+        }
         status => return Err(format!("it answered {}", status.as_u16())),
     }
     let answers: IndexAnswers = answer
@@ -190,15 +205,36 @@ async fn fetch_own_key(client: &IndexClient) -> Result<Option<FingerprintKey>, S
     own_key(&answer).map_err(|Failure { reason, .. }| reason)
 }
 
-/// `io.github.owner/name` and the like: nothing that could be a path, a command or a secret.
+/// The longest name in the official registry, by its schema.
+const MAX_REGISTRY_NAME: usize = 200;
+
+/// Whether this could be a name in the official registry: a domain turned round, one slash, and a name; no port, tag or digest.
+///
+/// A private image (`registry.acme.example/team`) and a path (`src.d/server.js`) may look like one, so it says only what is worth
+/// a question, and not that a name may be told: the question is by fingerprint, which an index understands that knows the name.
+/// What could be no public domain, read in either direction, is not asked about at all.
 fn is_registry_name(text: &str) -> bool {
-    let is_plain = |part: &str| {
-        let word = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-        !part.is_empty() && part.len() <= 128 && part.bytes().all(word)
+    let Some((space, name)) = text.split_once('/') else {
+        return false;
     };
-    text.split_once('/').is_some_and(|(space, name)| {
-        space.contains('.') && !space.starts_with('.') && is_plain(space) && is_plain(name)
-    })
+    let labels: Vec<&str> = space.split('.').collect();
+    let is_label = |label: &&str| {
+        let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        !label.is_empty() && label.bytes().all(word) && !label.starts_with('-') && !label.ends_with('-')
+    };
+    let is_top = |label: &str| label.len() >= 2 && label.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let is_name = !name.is_empty()
+        && !name.starts_with('.')
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    let domain: Vec<&str> = labels.iter().rev().copied().collect();
+    text.len() <= MAX_REGISTRY_NAME
+        && labels.iter().all(is_label)
+        && labels.first().is_some_and(|label| is_top(label))
+        && is_name
+        && is_public_name(&domain.join("."))
+        && is_public_name(space)
 }
 
 /// One answer from what this machine knows and what an index says.
@@ -367,16 +403,36 @@ mod tests {
     }
 
     #[test]
-    fn only_what_looks_like_a_registrys_name_is_told_as_one() {
-        let check = |text, expected| assert_eq!(is_registry_name(text), expected, "{text}");
+    fn only_what_could_be_a_name_of_the_official_registry_is_asked_about() {
+        let check = |text: &str, expected| assert_eq!(is_registry_name(text), expected, "{text}");
         check("io.github.owner/name", true);
+        check("io.github.Owner/Name_2.x-y", true);
         check("com.example/mcp", true);
+        check(&format!("com.example/{}", "n".repeat(188)), true);
+        check(&format!("com.example/{}", "n".repeat(189)), false);
+        // Images, with all that only an image has.
+        check("registry.corp.example/team/image", false);
+        check("registry.corp.example:5000/image", false);
+        check("registry.corp.example/image:1.2", false);
+        check("registry.corp.example/image@sha256:00", false);
+        check("io.github.owner/name@1.2.0", false);
+        check("10.0.0.1/image", false);
+        // Domains that are nobody's outside, in either direction.
+        check("registry.acme.internal/image", false);
+        check("registry.local/image", false);
+        check("corp.acme.registry/image", false);
         check("docs", false);
         check("./server", false);
+        check("../a.b/c", false);
         check("home/secret", false);
+        check(".config/name", false);
+        check("a-.b/c", false);
+        check("io..github/c", false);
+        check("a.b/.env", false);
         check("cmd:0123456789abcdef:server", false);
-        check("a.b/c d", false);
-        check("a.b/c/d", false);
-        check("a.b/", false);
+        check("io.github/c d", false);
+        check("io.github/c/d", false);
+        check("io.github/", false);
+        check("io.github/\u{e9}", false);
     }
 }

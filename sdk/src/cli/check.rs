@@ -11,7 +11,7 @@ use mcpindex::gate::refusal::named;
 use mcpindex::index::{self, Chosen, IndexClient, Variables};
 use mcpindex::pins::{Pins, Record, ServerKey};
 use mcpindex::state::StateDirectory;
-use mcpindex::telemetry::own_registries;
+use mcpindex::telemetry::OwnRegistries;
 use mcpindex::visible::visible_within;
 use serde::Serialize;
 
@@ -69,7 +69,7 @@ pub(super) fn run(arguments: CheckArguments, output: &mut Output) -> Exit {
                 Some(key) => Ok(&key.identity),
                 None => Err(arguments.server.text()),
             };
-            let own_registries = own_registries();
+            let own_registries = OwnRegistries::of_this_process();
             let subject = Subject {
                 server,
                 tool,

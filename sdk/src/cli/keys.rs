@@ -26,7 +26,8 @@ Examples:
   mcpindex keys rotate                        the key of this machine
   mcpindex keys revoke key_0123456789abcdef
 
-A key that is made is all that is written to stdout.
+A key that is made is all that is written to stdout. It ends with the key
+that asks, at the latest: `mcpindex login` gets one with a whole life.
 
 Exit codes: 0 done, 11 nobody is signed in or it is not allowed,
 12 no such key, 13 try later, 5 the index could not be asked.")]
@@ -74,11 +75,11 @@ struct CreateArguments {
     #[arg(long = "scope", value_enum, value_name = "SCOPE", default_value = "read")]
     scopes: Vec<Scope>,
 
-    /// How many days it is good
+    /// How many days it is good; it ends with the key that asks, at the latest
     #[arg(long, value_name = "N", default_value_t = 180, value_parser = clap::value_parser!(u32).range(1..=3_650))]
     days: u32,
 
-    /// It does not end by itself
+    /// It does not end by itself, but with the key that asks
     #[arg(long, conflicts_with = "days")]
     no_expiry: bool,
 

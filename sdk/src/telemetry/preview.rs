@@ -12,7 +12,7 @@ use mcpindex_contract::signal::{FingerprintKey, InstallId, MAX_SIGNALS, Signal};
 use super::greeting::{Greeting, greet};
 use super::kept::{Kept, KeptError};
 use super::payload::{self, Observed, Version};
-use super::{Mode, scope};
+use super::{Mode, OwnRegistries, scope};
 use crate::gate::sighting::{Sight, Sighting};
 use crate::index::{Base, Chosen, IndexClient, IndexError};
 use crate::pins::{Pins, Record};
@@ -98,7 +98,7 @@ pub async fn preview(
         preview.is_example = true;
         records.extend(example());
     }
-    let own_registries = scope::own_registries();
+    let own_registries = OwnRegistries::of_this_process();
     let mut signals: Vec<Signal> = Vec::new();
     for (server, record) in &records {
         if !greeting.is_own && !scope::is_public(server, &own_registries).await {

@@ -130,13 +130,60 @@ async fn an_index_knows_what_this_machine_never_saw() {
         index.question(),
         json!({"items": [{"server": "npm:docs", "tool": "search"}]})
     );
-    // A registry's name, which names nothing here.
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_typed_and_could_be_private_is_told_to_no_index_but_as_a_fingerprint() {
+    let index = Index::start(200, ready).await;
+    let machine = Machine::new();
+    // The last of them is an image of a company's, as it may be typed, and no name of a registry.
+    for (typed, is_asked) in [
+        ("io.github.example/docs", true),
+        ("registry.acme.example/image", true),
+        ("http://8.8.8.8/s/what-opens-it/mcp", true),
+        ("registry.acme.example/team/image", false),
+    ] {
+        for key in [None, Some(KEY)] {
+            let before = index.asked().len();
+            check(&machine, &index, &[typed, "search"], key);
+            let asked = index.asked().split_off(before);
+            assert_eq!(!asked.is_empty(), is_asked, "{typed} {asked:?}");
+            for word in ["example", "acme", "opens", "search"] {
+                assert!(!format!("{asked:?}").contains(word), "{typed} {asked:?}");
+            }
+        }
+    }
+    // By the public constant, and under the organisation's key where it has one.
+    let fingerprint =
+        |key: &FingerprintKey, name: &str| json!({"items": [{"server_fp": key.server(name).to_string()}]});
     let named = check(&machine, &index, &["io.github.example/docs"], None);
     assert!(named.starts_with("exit 0\nready"), "{named}");
     assert_eq!(
         index.question(),
-        json!({"items": [{"server": "io.github.example/docs"}]})
+        fingerprint(&FingerprintKey::public(), "io.github.example/docs")
     );
+    check(&machine, &index, &["io.github.example/docs"], Some(KEY));
+    assert_eq!(
+        index.question(),
+        fingerprint(&FingerprintKey::new(&[7; 32]), "io.github.example/docs")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_package_of_a_companys_registry_is_named_to_no_index_but_the_organisations_own() {
+    let index = Index::start(200, ready).await;
+    let machine = Machine::new();
+    std::fs::create_dir_all(machine.home()).unwrap();
+    let line = "@acme:registry=https://npm.acme.example/\n";
+    std::fs::write(machine.home().join(".npmrc"), line).unwrap();
+    let unasked = check(&machine, &index, &["npm:@acme/tool"], None);
+    assert!(
+        unasked.contains("was not asked: this server is not public"),
+        "{unasked}"
+    );
+    assert_eq!(index.asked(), []);
+    check(&machine, &index, &["npm:@acme/tool"], Some(KEY));
+    assert!(!format!("{:?}", index.asked()).contains("acme"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -260,6 +307,12 @@ async fn an_index_that_could_not_be_asked_has_said_nothing() {
     let closed = Index::start(401, ready).await;
     let refused = check(&machine, &closed, &["npm:docs"], None);
     assert!(refused.contains("`mcpindex login`"), "{refused}");
+    let other = Index::start(403, ready).await;
+    let refused = check(&machine, &other, &["npm:docs"], Some(KEY));
+    assert!(
+        refused.contains("your key may not ask there; `mcpindex login` gets one that may ask and tell"),
+        "{refused}"
+    );
     // Another number of answers than questions, and an answer of another shape.
     let short = Index::start(200, |_: &Value| json!({"verdict": "ready"})).await;
     let unread = check(&machine, &short, &["npm:docs"], None);

@@ -1,9 +1,9 @@
 //! Giving out keys: what may be asked for, and by whom.
 //!
-//! Invariant: nobody gets more by asking with a key than that key allows, nor more than the account's role does; the key
-//! itself is given to the one who asked and to nobody else.
+//! Invariant: nobody gets more by asking with a key than that key allows, nor for longer than it lives, nor more than the
+//! account's role does; the key itself is given to the one who asked and to nobody else.
 
-use mcpindex_store::accounts::{Account, KeyRecord, NewKey, Role, Scope, Scopes};
+use mcpindex_store::accounts::{Account, KeyMaterial, KeyRecord, Role, Scope, Scopes, Successor};
 use mcpindex_store::signals::Network;
 use mcpindex_store::{Store, StoreError};
 
@@ -25,6 +25,9 @@ pub(crate) struct Wish {
     pub(crate) scopes: Scopes,
     /// `None`: it ends when it is revoked.
     pub(crate) days: Option<u32>,
+    /// When it ends at the latest, whatever `days` say: the end of the key that asks. A thief of a key that ends would otherwise
+    /// make one that doesn't. `None` where a person or the shell asks, or a key without an end.
+    pub(crate) ends_by: Option<i64>,
 }
 
 /// Why a key was not given.
@@ -43,7 +46,8 @@ pub(crate) enum IssueError {
 }
 
 impl Wish {
-    fn check(&self, account: &Account) -> Result<(), IssueError> {
+    /// What any account may wish for.
+    fn check(&self) -> Result<(), IssueError> {
         let refused = |text: String| Err(IssueError::Wish(text));
         let length = self.name.chars().count();
         if self.name.trim().is_empty() || length > MAX_NAME || self.name.contains(char::is_control) {
@@ -65,6 +69,11 @@ impl Wish {
                 "a key lives from 1 to {MAX_DAYS} days, or without an end"
             ));
         }
+        Ok(())
+    }
+
+    fn check_for(&self, account: &Account) -> Result<(), IssueError> {
+        self.check()?;
         if self.scopes.contains(Scope::Admin) && account.role != Role::Admin {
             return Err(IssueError::NotAllowed(format!(
                 "only an admin has keys with the scope `{}`",
@@ -72,6 +81,19 @@ impl Wish {
             )));
         }
         Ok(())
+    }
+
+    fn material(&self, text: &KeyText, network: Option<Network>, now: i64) -> KeyMaterial {
+        let wished = self
+            .days
+            .map(|days| now.saturating_add(i64::from(days).saturating_mul(DAY)));
+        KeyMaterial {
+            hash: text.hash(),
+            shown: text.shown(),
+            scopes: self.scopes,
+            expires_at: wished.into_iter().chain(self.ends_by).min(),
+            network,
+        }
     }
 }
 
@@ -83,21 +105,49 @@ pub(crate) async fn issue(
     network: Option<Network>,
     now: i64,
 ) -> Result<(KeyText, KeyRecord), IssueError> {
-    wish.check(account)?;
+    wish.check_for(account)?;
     let text = KeyText::generate()?;
-    let key = NewKey {
-        account: account.id,
-        hash: text.hash(),
-        shown: text.shown(),
-        name: wish.name.clone(),
-        scopes: wish.scopes,
-        expires_at: wish
-            .days
-            .map(|days| now.saturating_add(i64::from(days).saturating_mul(DAY))),
-        network,
-    };
+    let key = wish
+        .material(&text, network, now)
+        .for_account(account.id, wish.name.clone());
     let record = store.add_key(&key, now).await?;
     Ok((text, record))
+}
+
+/// Makes a key of an account of the server's shell: what it may is the shell's to say, so a wish for what an admin may makes
+/// it one.
+pub(crate) async fn issue_local(
+    store: &Store,
+    login: &str,
+    wish: &Wish,
+    now: i64,
+) -> Result<(KeyText, KeyRecord, Account), IssueError> {
+    wish.check()?;
+    let text = KeyText::generate()?;
+    let material = wish.material(&text, None, now);
+    let (record, account) = store.add_local_key(login, &wish.name, &material, now).await?;
+    Ok((text, record, account))
+}
+
+/// Puts a new key in the place of one of this account's, for as long as that was to live, but not beyond `ends_by`. `None`: no
+/// such key works, or it was rotated before.
+pub(crate) async fn rotate(
+    store: &Store,
+    account: &Account,
+    id: &str,
+    ends_by: Option<i64>,
+    network: Network,
+    now: i64,
+) -> Result<Option<(KeyText, KeyRecord)>, IssueError> {
+    let text = KeyText::generate()?;
+    let successor = Successor {
+        hash: text.hash(),
+        shown: text.shown(),
+        network: Some(network),
+        ends_by,
+    };
+    let record = store.rotate_key(id, Some(account.id), &successor, now).await?;
+    Ok(record.map(|record| (text, record)))
 }
 
 #[cfg(test)]
@@ -122,8 +172,12 @@ mod tests {
                 name: name.to_owned(),
                 scopes: Scopes::of(scopes),
                 days,
+                ends_by: None,
             };
-            let found = wish.check(&account(role)).err().map(|error| error.to_string());
+            let found = wish
+                .check_for(&account(role))
+                .err()
+                .map(|error| error.to_string());
             assert_eq!(found.unwrap_or_default(), expected);
         };
         let (read, member) = (&[Scope::Read], Role::Member);

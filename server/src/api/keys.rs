@@ -1,7 +1,7 @@
 //! A person's API keys, asked about and changed with one of them; and what happens to a key that somebody found.
 //!
 //! Invariant: a key is in one answer, the one that gives it; with a key nobody reaches another account's keys, nor one
-//! that allows more than it does.
+//! that allows more than it does or lives longer.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 
 use super::body_of;
 use crate::access::Caller;
-use crate::access::issue::{IssueError, Wish, issue};
+use crate::access::issue::{self, IssueError, Wish, issue};
 use crate::access::key::KeyText;
 use crate::access::keys::KeyHolder;
 use crate::access::limits::Counted;
@@ -91,7 +91,7 @@ pub(crate) struct NewKeyBody {
 pub(crate) struct WishBody {
     name: String,
     scopes: Vec<String>,
-    /// Left out, it is null.
+    /// Null or left out: it has no end of its own. Whatever is asked for, it ends with the key that asks, at the latest.
     expires_in_days: Option<u32>,
 }
 
@@ -176,7 +176,7 @@ pub(crate) async fn list(
     Ok(Json(KeysBody { keys: keys.collect() }))
 }
 
-/// Makes a key, which allows no more than the one that asks. This answer alone has it whole.
+/// Makes a key, which allows no more than the one that asks and ends with it at the latest. This answer alone has it whole.
 #[utoipa::path(
     post,
     path = "/api/v1/keys",
@@ -209,17 +209,17 @@ pub(crate) async fn create(
         name: body.name,
         scopes,
         days: body.expires_in_days,
+        ends_by: holder.key.expires_at,
     };
-    match issue(&app.store, &holder.account, &wish, Some(network), app.now()).await {
-        Ok((text, record)) => Ok(given(&text, record, &holder.key.id)),
-        Err(IssueError::Wish(detail)) => Err(Problem::bad_body(&format!("{WISH}; {detail}"))),
-        Err(IssueError::NotAllowed(detail)) => Err(Problem::forbidden(detail)),
-        Err(IssueError::Store(error)) => Err(refused(error)),
-        Err(error @ IssueError::Random(_)) => Err(Problem::internal(&error)),
-    }
+    let issued = issue(&app.store, &holder.account, &wish, Some(network), app.now()).await;
+    let (text, record) = issued.map_err(not_issued)?;
+    Ok(given(&text, record, &holder.key.id))
 }
 
 /// Puts a new key in the place of this one, which works for another 24 hours.
+///
+/// The new one allows as much and lives as long as
+/// that was to live, but ends with the key that asks at the latest: with a key that ends, nobody gets beyond its end.
 #[utoipa::path(
     post,
     path = "/api/v1/keys/{id}/rotate",
@@ -242,21 +242,10 @@ pub(crate) async fn rotate(
     let holder = holder(&caller)?;
     let network = Network::of(app.access.sender(request.extensions(), request.headers()));
     reachable(&app, holder, &id).await?;
-    let text = KeyText::generate().map_err(|error| Problem::internal(&error))?;
-    let rotated = app
-        .store
-        .rotate_key(
-            &id,
-            Some(holder.account.id),
-            text.hash(),
-            &text.shown(),
-            Some(&network),
-            app.now(),
-        )
-        .await
-        .map_err(refused)?;
+    let ends_by = holder.key.expires_at;
+    let rotated = issue::rotate(&app.store, &holder.account, &id, ends_by, network, app.now()).await;
     app.access.keys.forget(&id);
-    let record = rotated.ok_or_else(|| {
+    let (text, record) = rotated.map_err(not_issued)?.ok_or_else(|| {
         Problem::conflict(format!(
             "the key `{id}` has ended or was rotated before; `mcpindex keys list` shows which one is in its place"
         ))
@@ -358,10 +347,13 @@ fn given(text: &KeyText, record: KeyRecord, current: &str) -> Response {
     (StatusCode::CREATED, [(CACHE_CONTROL, "no-store")], Json(body)).into_response()
 }
 
-/// What the store refuses is the asker's to mend.
-fn refused(error: StoreError) -> Problem {
+/// What is refused is the asker's to mend.
+fn not_issued(error: IssueError) -> Problem {
     match error {
-        StoreError::Refused { what } => Problem::conflict(what),
-        error => error.into(),
+        IssueError::Wish(detail) => Problem::bad_body(&format!("{WISH}; {detail}")),
+        IssueError::NotAllowed(detail) => Problem::forbidden(detail),
+        IssueError::Store(StoreError::Refused { what }) => Problem::conflict(what),
+        IssueError::Store(error) => error.into(),
+        error @ IssueError::Random(_) => Problem::internal(&error),
     }
 }

@@ -5,11 +5,11 @@
 
 use anyhow::Context as _;
 use mcpindex_contract::signal::InstallId;
-use mcpindex_store::Store;
-use mcpindex_store::accounts::{Account, KeyRecord, Role, RoleChange, Scope};
+use mcpindex_store::accounts::{Account, KeyRecord, LOCAL, Role, RoleChange, Scope};
+use mcpindex_store::{Store, StoreError};
 
 use super::{now, open_store};
-use crate::access::issue::{IssueError, Wish, issue};
+use crate::access::issue::{IssueError, Wish, issue, issue_local};
 use crate::args::{Admin, AdminCommand, AdminKeys, CreateKey};
 use crate::config::Settings;
 use crate::exit::{Exit, Failure};
@@ -43,17 +43,6 @@ pub async fn run(settings: Settings, admin: Admin) -> anyhow::Result<Exit> {
 
 /// The one account that is meant.
 async fn one(store: &Store, who: &str) -> anyhow::Result<Account> {
-    let unknown = || {
-        Failure::Usage(format!(
-            "nobody here is called `{who}`; `admin users` lists everybody, and an account is made by signing in or by \
-             `admin create-key`"
-        ))
-    };
-    Ok(find(store, who).await?.ok_or_else(unknown)?)
-}
-
-/// The one account that is meant, if there is any.
-async fn find(store: &Store, who: &str) -> anyhow::Result<Option<Account>> {
     let mut found = store.find_accounts(who).await?;
     if found.len() > 1 {
         let all: Vec<String> = found
@@ -62,12 +51,26 @@ async fn find(store: &Store, who: &str) -> anyhow::Result<Option<Account>> {
             .collect();
         return Err(Failure::Usage(format!("`{who}` may be {}; give the number", all.join(", "))).into());
     }
-    Ok(found.pop())
+    let unknown = || {
+        Failure::Usage(format!(
+            "`{who}` is no account here: give its number (`admin users` lists them), a verified e-mail address, the name of \
+             one made on this shell, or `login:{who}` for whoever is called so at a provider"
+        ))
+    };
+    Ok(found.pop().ok_or_else(unknown)?)
 }
 
-/// `ada (https://login.example)`
+/// Who somebody is, as their provider vouches for it and as they call themselves: `ada (ada@acme.example, subject 7 of
+/// https://login.example)`.
 fn named(account: &Account) -> String {
-    format!("{} ({})", account.login, account.issuer)
+    if account.issuer == LOCAL {
+        return format!("{} ({LOCAL})", account.login);
+    }
+    let email = account.email.as_deref().unwrap_or("no verified e-mail address");
+    format!(
+        "{} ({email}, subject {} of {})",
+        account.login, account.subject, account.issuer
+    )
 }
 
 /// Says what came of a change, or why it was refused.
@@ -215,24 +218,31 @@ fn key_json(key: &KeyRecord) -> serde_json::Value {
 }
 
 async fn create_key(store: &Store, create: CreateKey) -> anyhow::Result<()> {
-    let mut account = match find(store, &create.who).await? {
-        Some(account) => account,
-        None => store.local_account(&create.who, now()).await?,
-    };
     let wish = Wish {
         name: create.name,
         scopes: create.scopes,
         days: (!create.no_end).then_some(create.days),
+        ends_by: None,
     };
-    if wish.scopes.contains(Scope::Admin) && account.role != Role::Admin {
-        store.set_role(account.id, Role::Admin).await?;
-        account.role = Role::Admin;
-    }
-    let issued = issue(store, &account, &wish, None, now()).await;
-    let (text, record) = issued.map_err(|error| match error {
-        IssueError::Wish(reason) | IssueError::NotAllowed(reason) => {
-            anyhow::Error::from(Failure::Usage(format!("no key was made: {reason}")))
-        }
+    let issued = if create.who.parse::<i64>().is_ok() {
+        let account = one(store, &create.who).await?;
+        issue(store, &account, &wish, None, now())
+            .await
+            .map(|(text, record)| (text, record, account))
+    } else if create.who.contains(['@', ':']) {
+        return Err(Failure::Usage(format!(
+            "no key was made: `{}` is no plain name; for somebody who signed in give the number (`admin users`)",
+            create.who
+        ))
+        .into());
+    } else {
+        issue_local(store, &create.who, &wish, now()).await
+    };
+    let no_key = |reason: String| anyhow::Error::from(Failure::Usage(format!("no key was made: {reason}")));
+    let (text, record, account) = issued.map_err(|error| match error {
+        IssueError::Wish(reason) => no_key(reason),
+        IssueError::NotAllowed(reason) => no_key(format!("{reason}; `admin make-admin` comes first")),
+        IssueError::Store(StoreError::Refused { what }) => no_key(what),
         IssueError::Store(error) => error.into(),
         error @ IssueError::Random(_) => error.into(),
     })?;

@@ -15,6 +15,7 @@ use crate::args::Doctor;
 use crate::config::{ConfigError, Settings};
 use crate::exit::Exit;
 use crate::login::Login;
+use crate::login::look::Found;
 use crate::output::{self, Ink};
 
 /// For one program to tell its version, and for the database to answer.
@@ -68,7 +69,7 @@ pub async fn run(
     checks.push(data_folder(&settings));
     checks.push(database(&settings).await);
     checks.push(listen(&settings));
-    checks.extend(access(&settings).await);
+    checks.extend(access(&settings, doctor.offline).await);
     checks.extend(package_clients().await);
     checks.push(sandbox(&settings));
     checks.push(clock());
@@ -211,8 +212,8 @@ fn listen(settings: &Settings) -> Check {
     }
 }
 
-/// Who may read, who can sign in, and whether anybody is an admin.
-async fn access(settings: &Settings) -> Vec<Check> {
+/// Who may read, who can sign in and whether their providers are there, and whether anybody is an admin.
+async fn access(settings: &Settings, offline: bool) -> Vec<Check> {
     let address = settings.server.listen;
     let login = serve::base(settings, address).and_then(|base| serve::login(settings, &base, address));
     let sign_in_is_on = login.as_ref().is_ok_and(Login::is_on);
@@ -233,6 +234,13 @@ async fn access(settings: &Settings) -> Vec<Check> {
             Err(error) => Check::new("sign-in", State::Fail, format!("{error:#}")),
         },
     ];
+    if let (Ok(login), false) = (&login, offline) {
+        checks.extend(login.look(now()).await.into_iter().map(|seen| match seen.found {
+            Found::Well(text) => Check::new(seen.name, State::Ok, text),
+            Found::Doubtful(text) => Check::new(seen.name, State::Warn, text),
+            Found::Wrong(text) => Check::new(seen.name, State::Fail, text),
+        }));
+    }
     if sign_in_is_on {
         checks.extend(admins(settings).await);
     }

@@ -38,8 +38,12 @@ pub(crate) enum SignInError {
     #[error("the clocks of this index and of {provider} differ too much: {reason}")]
     Clock { provider: String, reason: String },
     /// The settings let somebody else in.
-    #[error("`{login}` of {provider} may not use this index")]
-    NotAdmitted { provider: String, login: String },
+    #[error("`{login}` of {provider} may not use this index: {lacking}")]
+    NotAdmitted {
+        provider: String,
+        login: String,
+        lacking: String,
+    },
     /// An administrator disabled the account.
     #[error("the account `{login}` is disabled")]
     Disabled { login: String },

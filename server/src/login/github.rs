@@ -79,6 +79,11 @@ impl Github {
         })
     }
 
+    /// Whether it is the one where anybody has an account.
+    pub(crate) fn is_public(&self) -> bool {
+        self.url.host_str() == Some("github.com")
+    }
+
     pub(crate) fn authorize_url(&self, redirect: &Url, secret: &Secret) -> Result<Url, SignInError> {
         let mut scopes = Vec::new();
         if !self.organisations.is_empty() {

@@ -45,11 +45,16 @@ pub(crate) async fn issued(
 ) -> Result<(KeyText, KeyRecord), Problem> {
     let network = Some(Network::of(address));
     let issued = issue(&app.store, account, wish, network, app.now()).await;
-    issued.map_err(|error| match error {
+    issued.map_err(not_issued)
+}
+
+/// What somebody is told in a browser who gets no key.
+pub(crate) fn not_issued(error: IssueError) -> Problem {
+    match error {
         IssueError::Wish(detail) | IssueError::NotAllowed(detail) => no_such_key(detail),
         IssueError::Store(error) => refused(error),
         IssueError::Random(error) => Problem::internal(&error),
-    })
+    }
 }
 
 /// What somebody is told who asks for a key that can't be.

@@ -7,13 +7,14 @@ use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, Uri};
 use axum::response::{Redirect, Response};
 use mcpindex_store::accounts::{KeyRecord, Role, Scope, Scopes};
+use mcpindex_store::signals::Network;
 
 use super::sign_in::{OwnForm, at_its_name, sign_in_first, unkept};
 use super::{Frame, page};
-use crate::access::issue::{USUAL_DAYS, Wish};
+use crate::access::issue::{USUAL_DAYS, Wish, rotate};
 use crate::app::App;
 use crate::links;
-use crate::login::key::{issued, no_such_key};
+use crate::login::key::{issued, no_such_key, not_issued};
 use crate::login::session::{SignedIn, signed_in};
 use crate::problem::Problem;
 use crate::when::{DAY, When, when};
@@ -39,6 +40,8 @@ struct AccountPage {
 struct MadeView {
     name: Words,
     text: String,
+    /// The key whose place it takes, and when that one ends.
+    replaces: Option<(String, Option<When>)>,
 }
 
 struct KeyView {
@@ -46,12 +49,24 @@ struct KeyView {
     shown: String,
     scopes: String,
     created: Option<When>,
-    used: Option<When>,
+    created_from: Option<String>,
+    used: Option<DayView>,
+    used_from: Option<String>,
     expires: Option<When>,
-    /// How it stands: `works`, `revoked`, `expired`.
-    state: &'static str,
+    /// How it stands, where that is not plain from what can be done with it: `revoked`, `expired`, `replaced`.
+    state: Option<&'static str>,
     works: bool,
+    id: String,
+    can_rotate: bool,
     revoke: String,
+}
+
+/// A day, of which no hour is known.
+struct DayView {
+    /// `2026-11-30`
+    iso: String,
+    /// `30 Nov 2026`
+    text: String,
 }
 
 struct SessionView {
@@ -112,24 +127,42 @@ impl KeyView {
             shown: key.shown.clone(),
             scopes: key.scopes.to_string(),
             created: when(key.created_at, now),
-            used: key
-                .last_used_on
-                .and_then(|day| when(day.saturating_mul(DAY), now)),
+            created_from: key.created_from.as_ref().map(Network::shown),
+            used: key.last_used_on.and_then(DayView::new),
+            used_from: key.last_used_from.as_ref().map(Network::shown),
             expires: key.expires_at.and_then(|at| when(at, now)),
             state: match (works, key.revoked_at) {
-                (true, _) => "works",
-                (false, Some(_)) => "revoked",
-                (false, None) => "expired",
+                (true, _) => key.replaced_by.is_some().then_some("replaced"),
+                (false, Some(_)) => Some("revoked"),
+                (false, None) => Some("expired"),
             },
             works,
+            id: key.id.clone(),
+            can_rotate: works && key.replaced_by.is_none(),
             revoke: format!("/account/keys/{}/revoke", links::segment(&key.id)),
         }
     }
 }
 
-/// `POST /account/keys`
+impl DayView {
+    /// Of days since 1970-01-01.
+    fn new(day: i64) -> Option<DayView> {
+        let midnight = day.saturating_mul(DAY);
+        let When { iso, text, .. } = when(midnight, midnight)?;
+        let date = |text: String, end: char| text.split(end).next().map(str::to_owned);
+        Some(DayView {
+            iso: date(iso, 'T')?,
+            text: date(text, ',')?,
+        })
+    }
+}
+
+/// `POST /account/keys`: a new key, or one that `replaces` another.
 pub(crate) async fn create_key(State(app): State<App>, request: Request) -> Result<Response, Problem> {
     let form = OwnForm::of(&app, request).await?;
+    if let Some(id) = form.fields.value("replaces") {
+        return rotate_key(&app, &form.signed_in, id, Network::of(form.address)).await;
+    }
     let chosen = Scope::ALL
         .into_iter()
         .filter(|scope| form.fields.value(scope.name()).is_some());
@@ -145,13 +178,42 @@ pub(crate) async fn create_key(State(app): State<App>, request: Request) -> Resu
         name: form.fields.value("name").unwrap_or_default().trim().to_owned(),
         scopes: Scopes::of(&chosen),
         days,
+        ends_by: None,
     };
     let (text, record) = issued(&app, &form.signed_in.account, &wish, form.address).await?;
     let made = MadeView {
         name: Words::label(&record.name),
         text: text.expose().to_owned(),
+        replaces: None,
     };
     show(&app, &form.signed_in, Some(made)).await
+}
+
+/// As the API's rotation, but for a full life again: a person asks, not a key that ends.
+async fn rotate_key(
+    app: &App,
+    signed_in: &SignedIn,
+    id: &str,
+    network: Network,
+) -> Result<Response, Problem> {
+    let now = app.now();
+    let rotated = rotate(&app.store, &signed_in.account, id, None, network, now).await;
+    // It ends sooner than is remembered of it.
+    app.access.keys.forget(id);
+    let (text, record) = rotated.map_err(not_issued)?.ok_or_else(|| {
+        no_such_key(
+            "the key to replace has ended, or another has taken its place already; your keys show which one"
+                .to_owned(),
+        )
+    })?;
+    let keys = app.store.keys(Some(signed_in.account.id)).await?;
+    let old = keys.into_iter().find(|key| key.id == id);
+    let made = MadeView {
+        name: Words::label(&record.name),
+        text: text.expose().to_owned(),
+        replaces: old.map(|old| (old.shown, old.expires_at.and_then(|at| when(at, now)))),
+    };
+    show(app, signed_in, Some(made)).await
 }
 
 /// `POST /account/keys/{id}/revoke`

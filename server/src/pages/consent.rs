@@ -199,6 +199,7 @@ pub(crate) async fn decide_published(State(app): State<App>, request: Request) -
         name: key::PUBLISHED.to_owned(),
         scopes: key::scopes(),
         days: Some(USUAL_DAYS),
+        ends_by: None,
     };
     let (text, _) = key::issued(&app, &form.signed_in.account, &wish, form.address).await?;
     to_program(&callback.with_key(text.expose()))

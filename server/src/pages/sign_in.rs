@@ -174,7 +174,7 @@ pub(crate) async fn start(
     let secret = new_secret()?;
     let url = app
         .login
-        .authorize_url(named, &app.base, &secret, app.now())
+        .authorize_url(named, &app.base, &secret, &*app.clock)
         .await?;
     let Some(url) = url else {
         return Ok(sign_in_first(&app, &next, None));
@@ -257,7 +257,7 @@ async fn came_back(
     let answer = (code, query.value("iss"));
     let person = app
         .login
-        .person(named, &app.base, answer, &secret, app.now())
+        .person(named, &app.base, answer, &secret, &*app.clock)
         .await?;
     welcome(app, headers, person, &next).await
 }

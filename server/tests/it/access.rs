@@ -458,6 +458,32 @@ async fn a_scope_opens_its_own_doors() {
 }
 
 #[tokio::test]
+async fn a_key_for_signals_alone_is_told_which_scope_its_questions_lack() {
+    let database = TestStore::sqlite().await;
+    let index = Index::members(&database.store);
+    let tells = key(&database.store, &[Scope::Ingest]).await;
+    // What `mcpindex login` gets, with which a gate both tells and asks.
+    let both = key(&database.store, &[Scope::Read, Scope::Ingest]).await;
+    for (method, path) in [
+        (Method::POST, "/api/v1/check"),
+        (Method::GET, "/api/v1/trust/tool/npm:docs/search"),
+        (Method::GET, "/api/v1/trust/server/npm:docs"),
+    ] {
+        let body = r#"{"items":[{"server":"npm:docs"}]}"#;
+        let refused = index.ask(&tells.text, method.clone(), path, body).await;
+        let said = refused.json();
+        assert_eq!(refused.status, 403, "{path}: {said}");
+        assert_eq!(
+            said["detail"], "the key lacks the scope `read`; use one that has it",
+            "{path}"
+        );
+        let answered = index.ask(&both.text, method, path, body).await;
+        assert_eq!(answered.status, 200, "{path}: {}", answered.text());
+    }
+    index.stop().await;
+}
+
+#[tokio::test]
 async fn an_index_open_to_installs_is_closed_to_readers_all_the_same() {
     let database = TestStore::sqlite().await;
     let index = Index::start(&database.store, Read::Members, true);

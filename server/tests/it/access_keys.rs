@@ -128,6 +128,39 @@ async fn nobody_gets_more_than_the_key_allows() {
 }
 
 #[tokio::test]
+async fn a_key_made_with_a_key_does_not_outlive_it() {
+    on_each_backend(async |store| {
+        let index = Index::members(&store);
+        let ada = account(&store, "ada").await;
+        let end = NOW + 10 * DAY;
+        let asking = key_of(&store, &ada, &[Scope::Read], Some(end)).await;
+        let ends = async |path: &str, body: &str| {
+            let answer = index.ask(&asking.text, Method::POST, path, body).await;
+            assert_eq!(answer.status, 201, "{}", answer.text());
+            answer.json()["expires_at"].clone()
+        };
+        let its_own = "2026-12-10T17:04:05Z";
+        for days in ["", r#","expires_in_days":null"#, r#","expires_in_days":11"#] {
+            let wish = format!(r#"{{"name":"a","scopes":["read"]{days}}}"#);
+            assert_eq!(ends(KEYS, &wish).await, its_own, "{wish}");
+        }
+        let wish = r#"{"name":"a","scopes":["read"],"expires_in_days":9}"#;
+        assert_eq!(ends(KEYS, wish).await, "2026-12-09T17:04:05Z");
+        // Nor is another's place taken by one that does, nor its own.
+        let endless = key_of(&store, &ada, &[Scope::Read], None).await;
+        for old in [&endless, &asking] {
+            let rotate = format!("{KEYS}/{}/rotate", old.record.id);
+            assert_eq!(ends(&rotate, "").await, its_own);
+        }
+        index.clock.pass(10 * DAY);
+        let keys = store.keys(Some(ada.id)).await.unwrap();
+        assert!(keys.iter().all(|key| !key.works(end)), "{keys:?}");
+        index.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_wish_that_can_not_be_is_told_what_would_be_right() {
     let database = TestStore::sqlite().await;
     let index = Index::members(&database.store);

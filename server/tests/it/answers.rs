@@ -9,6 +9,7 @@ use insta::assert_json_snapshot;
 use mcpindex::check::online::{Consulted, Subject, consult};
 use mcpindex::check::shape::{CODES, IndexAnswers, Question, Questions};
 use mcpindex::index::{Base, Chosen, IndexClient};
+use mcpindex::telemetry::OwnRegistries;
 use mcpindex_contract::digest::Digest;
 use mcpindex_contract::identity::Identity;
 use mcpindex_contract::outcome::Outcome;
@@ -17,6 +18,7 @@ use mcpindex_contract::surface::{Member, MemberKind};
 use mcpindex_server::access::Read;
 use mcpindex_server::app::App;
 use mcpindex_server::ingest::Ingest;
+use mcpindex_server::login::settings::LoginSettings;
 use mcpindex_server::router::router;
 use mcpindex_store::Store;
 use mcpindex_store::accounts::Scope;
@@ -26,6 +28,7 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use crate::access::{self, key};
+use crate::browser::{self, client_of};
 use crate::client::{self, Answer, Client, NOW, app, clock};
 use crate::seed::{BROKEN, FILES, Look, PENDING, REMOTE, found, look, seed, surface, tool};
 use crate::signals::rules;
@@ -626,6 +629,31 @@ async fn the_organisations_key_is_for_whoever_shows_a_key_of_the_index() {
 }
 
 #[tokio::test]
+async fn an_index_that_anybody_may_join_has_no_organisations_key() {
+    let database = TestStore::sqlite().await;
+    let member = key(&database.store, &[Scope::Read, Scope::Ingest]).await;
+    let check = async |github_url: Option<&str>, allow: &str, expected: u16| {
+        let settings = LoginSettings {
+            github: client_of("github-id", "hush"),
+            github_url: github_url.map(|url| url.parse().unwrap()),
+            allow: vec![allow.parse().unwrap()],
+            ..LoginSettings::default()
+        };
+        let index = browser::Index::over(&database.store, &settings, Some(browser::BASE));
+        let request = Request::get("/api/v1/fingerprint-key")
+            .header("authorization", format!("Bearer {}", member.text))
+            .body(Body::empty())
+            .unwrap();
+        let answer = index.send("192.0.2.1".parse().unwrap(), request).await;
+        assert_eq!(answer.status, expected, "{allow}: {}", answer.text());
+    };
+    check(None, "everyone:github", 403).await;
+    check(Some("https://github.com/"), "everyone:github", 403).await;
+    check(Some("https://github.acme.example/"), "everyone:github", 200).await;
+    check(None, "github-org:acme", 200).await;
+}
+
+#[tokio::test]
 async fn the_clients_half_asks_and_reads_a_members_only_index() {
     let database = TestStore::sqlite().await;
     let store = &database.store;
@@ -664,7 +692,7 @@ async fn the_clients_half_asks_and_reads_a_members_only_index() {
             server: identity.as_ref().ok_or(server),
             tool,
             record: None,
-            own_registries: &[],
+            own_registries: &OwnRegistries::default(),
         };
         match consult(&client, &subject).await {
             Consulted::Answered { answer, .. } => shown(&serde_json::to_value(*answer).unwrap()),
@@ -678,7 +706,12 @@ async fn the_clients_half_asks_and_reads_a_members_only_index() {
     );
     assert_eq!(
         consulted(with, "io.github.example/files", Some("never")).await,
-        "no-such: no-such-tool"
+        "unknown: tool-not-known",
+        "by fingerprint, so the tool might be one under another name"
+    );
+    assert_eq!(
+        consulted(with, "io.github.example/files", Some("list_directory")).await,
+        "ready: declared-now last-look-failed"
     );
     // Named by fingerprint, since nobody outside may know of it.
     assert_eq!(consulted(with, private, Some("a")).await, "ready: declared-now");

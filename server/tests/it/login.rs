@@ -115,7 +115,7 @@ async fn a_disabled_account_does_not_get_in_again() {
     index.store.sign_in(&sign_in, 1).await.unwrap();
     let browser = index.browser();
     browser.sign_in("github", "/").await;
-    let id = index.store.find_accounts("alice").await.unwrap()[0].id;
+    let id = index.store.find_accounts("login:alice").await.unwrap()[0].id;
     assert_eq!(
         index.store.disable_account(id, 2).await.unwrap(),
         RoleChange::Done

@@ -638,6 +638,83 @@ async fn somebody_makes_and_revokes_keys_on_their_own_page() {
     assert!(!works(&index, &json!(key)).await);
 }
 
+/// The key that a page shows once.
+fn shown_key(page: &str) -> String {
+    let after = page
+        .split("class=\"key\">")
+        .nth(1)
+        .unwrap_or_else(|| panic!("no key in {page}"));
+    after.split('<').next().unwrap().to_owned()
+}
+
+/// Whether the index lets a program in with this key now.
+async fn lets_in(index: &Index, key: &str) -> bool {
+    let request = axum::http::Request::get("/api/v1/whoami")
+        .header("authorization", format!("Bearer {key}"))
+        .body(axum::body::Body::empty())
+        .unwrap();
+    let answer = index.send(SENDER.parse().unwrap(), request).await;
+    answer.status == 200
+}
+
+#[tokio::test]
+async fn somebody_rotates_a_key_on_their_own_page() {
+    let (github, index) = index().await;
+    let browser = index.browser();
+    browser.sign_in("github", "/").await;
+    let token = browser.token("/account").await;
+    let wish = [
+        ("csrf", token.as_str()),
+        ("name", "build"),
+        ("read", "1"),
+        ("days", "30"),
+    ];
+    let old = shown_key(&browser.post("/account/keys", &wish).await.text());
+    let record = index.store.keys(None).await.unwrap().remove(0);
+    index.clock.forward(20 * 86_400);
+    browser.sign_in("github", "/").await;
+
+    // By nobody else, and by no form of another site.
+    let replaces = ("replaces", record.id.as_str());
+    github.user(2, "mallory");
+    let other = index.browser();
+    other.sign_in("github", "/").await;
+    let others_token = other.token("/account").await;
+    for (who, csrf, status) in [(&other, &others_token, 400), (&browser, &others_token, 403)] {
+        let answer = who.post("/account/keys", &[("csrf", csrf), replaces]).await;
+        assert_eq!(answer.status, status, "{}", answer.text());
+    }
+    assert_eq!(index.store.keys(None).await.unwrap().len(), 1);
+
+    let token = browser.token("/account").await;
+    let page = browser
+        .post("/account/keys", &[("csrf", &token), replaces])
+        .await
+        .text();
+    let new = shown_key(&page);
+    let said = format!(
+        "takes the place of <code>{}</code>, which works for 24 hours more",
+        record.shown
+    );
+    assert!(page.contains(&said), "{page}");
+    assert!(!browser.page("/account").await.contains(&new), "it is shown once");
+    let records = index.store.keys(None).await.unwrap();
+    let successor = records.iter().find(|key| key.id != record.id).unwrap();
+    assert_eq!(
+        (successor.name.as_str(), successor.scopes, successor.expires_at),
+        ("build", record.scopes, Some(successor.created_at + 30 * 86_400)),
+        "a person asks, so it has its whole life"
+    );
+    assert!(lets_in(&index, &old).await && lets_in(&index, &new).await);
+    // Once: the old one has no button, and its form leads nowhere.
+    let page = browser.page("/account").await;
+    assert_eq!(page.matches("name=\"replaces\"").count(), 1);
+    let again = browser.post("/account/keys", &[("csrf", &token), replaces]).await;
+    assert_eq!(again.status, 400, "{}", again.text());
+    index.clock.forward(86_400);
+    assert!(!lets_in(&index, &old).await && lets_in(&index, &new).await);
+}
+
 #[tokio::test]
 async fn signing_out_everywhere_ends_every_browser() {
     let (_github, index) = index().await;

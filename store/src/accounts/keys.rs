@@ -5,7 +5,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Account, MAX_NAME, Over, SecretHash, account_of, hold_enabled, not_enabled};
+use super::{
+    Account, MAX_NAME, Over, Role, SecretHash, account_of, hold_admins, hold_enabled, local_account,
+    not_enabled,
+};
 use crate::session::{Session, on};
 use crate::signals::Network;
 use crate::text::{indexed, restored, restored_option, stored};
@@ -163,7 +166,8 @@ pub struct KeyMaterial {
 }
 
 impl KeyMaterial {
-    pub(super) fn for_account(&self, account: i64, name: String) -> NewKey {
+    /// The key of this account and name.
+    pub fn for_account(&self, account: i64, name: String) -> NewKey {
         NewKey {
             account,
             hash: self.hash,
@@ -174,6 +178,20 @@ impl KeyMaterial {
             network: self.network.clone(),
         }
     }
+}
+
+/// A key to put in the place of another.
+#[derive(Debug, Clone)]
+pub struct Successor {
+    /// SHA-256 of the whole key.
+    pub hash: SecretHash,
+    /// Its first letters: `mcpk_AbCd…`.
+    pub shown: String,
+    /// Where it was asked for.
+    pub network: Option<Network>,
+    /// When it ends at the latest, however long the other was to live: the end of the key that asked for it. `None`: no key
+    /// asked, or one without an end.
+    pub ends_by: Option<i64>,
 }
 
 /// What is known of a key.
@@ -276,6 +294,38 @@ impl Store {
         Ok(record)
     }
 
+    /// Adds a key of the account of this login that was made on the server's shell, which is made now if there is none, and is an
+    /// admin from now on where the key allows what an admin may. All of it is done, or nothing.
+    ///
+    /// [`StoreError::Refused`]: as [`Store::add_key`].
+    pub async fn add_local_key(
+        &self,
+        login: &str,
+        name: &str,
+        material: &KeyMaterial,
+        now: i64,
+    ) -> Result<(KeyRecord, Account), StoreError> {
+        let mut session = self.write().await?;
+        let is_admin = material.scopes.contains(Scope::Admin);
+        if is_admin {
+            hold_admins(&mut session).await?;
+        }
+        let id = local_account(&mut session, login, now).await?.id;
+        let Some(mut account) = hold_enabled(&mut session, id).await? else {
+            return Err(not_enabled(id));
+        };
+        if is_admin {
+            on!(session, connection => {
+                sqlx::query("UPDATE account SET role = 'admin' WHERE id = $1").bind(id).execute(connection).await?;
+            });
+            account.role = Role::Admin;
+        }
+        let key = material.for_account(id, name.to_owned());
+        let record = insert_key(&mut session, &key, &account, now).await?;
+        session.commit().await?;
+        Ok((record, account))
+    }
+
     /// The keys of an account, or all of them; those that were not revoked first, the newest first.
     pub async fn keys(&self, account: Option<i64>) -> Result<Vec<KeyRecord>, StoreError> {
         let mut session = self.read().await?;
@@ -326,18 +376,16 @@ impl Store {
         Ok(there == 1)
     }
 
-    /// Puts a new key in the place of one that works: same account, name and scopes, and as long a life. The old one works for
-    /// another 24 hours, or until its own end if that is sooner. `None`: no key of this id (and account) works, or it was
-    /// rotated before.
+    /// Puts a new key in the place of one that works: same account, name and scopes, and as long a life unless
+    /// [`Successor::ends_by`] is sooner. The old one works for another 24 hours, or until its own end if that is sooner. `None`:
+    /// no key of this id (and account) works, or it was rotated before.
     ///
     /// [`StoreError::Refused`]: the account has 500 keys that work.
     pub async fn rotate_key(
         &self,
         id: &str,
         of_account: Option<i64>,
-        hash: SecretHash,
-        shown: &str,
-        network: Option<&Network>,
+        successor: &Successor,
         now: i64,
     ) -> Result<Option<KeyRecord>, StoreError> {
         let mut session = self.write().await?;
@@ -357,16 +405,17 @@ impl Store {
             return Ok(None);
         };
         let ends_at = now.saturating_add(OVERLAP);
+        let as_long = old
+            .expires_at
+            .map(|expires_at| now.saturating_add(expires_at - old.created_at));
         let new = NewKey {
             account: account.id,
-            hash,
-            shown: shown.to_owned(),
+            hash: successor.hash,
+            shown: successor.shown.clone(),
             name: old.name,
             scopes: old.scopes,
-            expires_at: old
-                .expires_at
-                .map(|expires_at| now.saturating_add(expires_at - old.created_at)),
-            network: network.cloned(),
+            expires_at: as_long.into_iter().chain(successor.ends_by).min(),
+            network: successor.network.clone(),
         };
         let record = insert_key(&mut session, &new, &account, now).await?;
         // Judged here and not before, since the key may have been revoked in between.

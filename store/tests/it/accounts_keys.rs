@@ -1,21 +1,18 @@
 //! Keys: found by their hash, listed, rotated, revoked, noted as used.
 
-use mcpindex_store::accounts::{KeyRecord, NewKey, Scope, Scopes, SecretHash};
+use mcpindex_store::accounts::{KeyRecord, NewKey, Scope, Scopes, SecretHash, Successor};
 use mcpindex_store::signals::Network;
 use mcpindex_store::testing::{on_each_backend, on_each_database};
 use mcpindex_store::{Store, StoreError};
 
-use crate::accounts::{DAY, HOUR, NOW, key, sign_in};
+use crate::accounts::{DAY, HOUR, NOW, key, sign_in, successor};
 
 async fn found(store: &Store, secret: &str) -> KeyRecord {
     store.key_of(SecretHash::of(secret)).await.unwrap().unwrap().0
 }
 
 async fn rotate(store: &Store, id: &str, secret: &str, now: i64) -> Option<KeyRecord> {
-    store
-        .rotate_key(id, None, SecretHash::of(secret), "mcpk_New…", None, now)
-        .await
-        .unwrap()
+    store.rotate_key(id, None, &successor(secret), now).await.unwrap()
 }
 
 #[tokio::test]
@@ -120,24 +117,21 @@ async fn a_rotated_key_works_for_another_day_and_its_successor_as_long_as_it_did
         let (ann, bob) = (sign_in(&store, "ann").await.id, sign_in(&store, "bob").await.id);
         let old = store.add_key(&key(ann, "old"), NOW).await.unwrap();
         let at = NOW + 100 * DAY;
-        let of_bob = store.rotate_key(&old.id, Some(bob), SecretHash::of("x"), "mcpk_x…", None, at);
-        assert_eq!(of_bob.await.unwrap(), None);
+        let of_bob = store.rotate_key(&old.id, Some(bob), &successor("x"), at).await;
+        assert_eq!(of_bob.unwrap(), None);
         let network = Network::of("2001:db8:1::1".parse().unwrap());
+        let from_there = Successor {
+            network: Some(network.clone()),
+            ..successor("new")
+        };
         let new = store
-            .rotate_key(
-                &old.id,
-                Some(ann),
-                SecretHash::of("new"),
-                "mcpk_New…",
-                Some(&network),
-                at,
-            )
+            .rotate_key(&old.id, Some(ann), &from_there, at)
             .await
             .unwrap()
             .unwrap();
         assert_eq!(
             (new.name.as_str(), new.scopes, new.shown.as_str()),
-            ("laptop", old.scopes, "mcpk_New…")
+            ("laptop", old.scopes, "mcpk_AbCd…")
         );
         assert_eq!(
             (new.created_at, new.expires_at, new.created_from.clone()),
@@ -177,6 +171,42 @@ async fn a_rotated_key_works_for_another_day_and_its_successor_as_long_as_it_did
         assert_eq!(rotate(&store, &next.id, "late", NOW + DAY).await, None);
         assert_eq!(store.key_of(SecretHash::of("late")).await.unwrap(), None);
         assert_eq!(rotate(&store, "key_0000000000000000", "none", NOW).await, None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_successor_ends_with_the_key_that_asked_for_it() {
+    on_each_backend(async |store| {
+        let ann = sign_in(&store, "ann").await.id;
+        let check = async |name: &str, expires_at, ends_by, expected| {
+            let old = NewKey {
+                expires_at,
+                ..key(ann, name)
+            };
+            let old = store.add_key(&old, NOW).await.unwrap();
+            let successor = Successor {
+                ends_by,
+                ..successor(&format!("{name} 2"))
+            };
+            let new = store.rotate_key(&old.id, None, &successor, NOW + HOUR).await;
+            assert_eq!(new.unwrap().unwrap().expires_at, expected, "{name}");
+        };
+        check("endless", None, Some(NOW + DAY), Some(NOW + DAY)).await;
+        check(
+            "longer",
+            Some(NOW + 9 * DAY),
+            Some(NOW + 9 * DAY),
+            Some(NOW + 9 * DAY),
+        )
+        .await;
+        check(
+            "shorter",
+            Some(NOW + DAY),
+            Some(NOW + 9 * DAY),
+            Some(NOW + HOUR + DAY),
+        )
+        .await;
     })
     .await;
 }

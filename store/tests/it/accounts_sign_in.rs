@@ -5,7 +5,7 @@ use mcpindex_store::testing::{on_each_backend, on_each_database};
 use mcpindex_store::{Store, StoreError};
 use tokio::task::JoinSet;
 
-use crate::accounts::{DAY, HOUR, NOW, key, material, sign_in};
+use crate::accounts::{DAY, HOUR, NOW, key, material, sign_in, successor};
 
 /// The login whose session this is at that time.
 async fn at(store: &Store, cookie: SecretHash, now: i64) -> Option<String> {
@@ -182,9 +182,7 @@ async fn rotating_a_key_saves_it_not_from_the_return_of_its_code() {
         let own = store.add_key(&key(ann, "own"), NOW).await.unwrap();
         let mut id = given.id;
         for secret in ["1", "2"] {
-            let rotated = store
-                .rotate_key(&id, None, SecretHash::of(secret), "mcpk_…", None, NOW)
-                .await;
+            let rotated = store.rotate_key(&id, None, &successor(secret), NOW).await;
             id = rotated.unwrap().unwrap().id;
         }
         redeem(&store, "code", "challenge", "3", NOW).await;
