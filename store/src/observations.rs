@@ -200,6 +200,9 @@ impl Store {
             None => false,
         };
         let id = insert(&mut session, observation, &context, record.as_deref()).await?;
+        if record.is_some() {
+            surfaces::see(&mut session, id).await?;
+        }
         let compared = if record.is_some() {
             let timeline = Timeline {
                 identity: &identity,

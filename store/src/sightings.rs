@@ -23,7 +23,7 @@ const CHANGES: i64 = 500;
 const SERVERS: i64 = 20;
 
 /// Somebody's question.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Question {
     /// Which server.
     pub server: Reference,
@@ -36,7 +36,7 @@ pub struct Question {
 }
 
 /// How something is named.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Reference {
     /// By name: of a server its identity, short id or alias.
     Name(String),
@@ -261,22 +261,18 @@ async fn declared_now(
 }
 
 async fn declared(session: &mut Session, identity: &str, tool: &str) -> Result<Vec<Sighting>, StoreError> {
-    let rows: Vec<(String, i64, i64, i64, String)> = on!(*session, connection => {
+    let rows: Vec<(String, i64, i64, i64)> = on!(*session, connection => {
         sqlx::query_as(
-            "SELECT DISTINCT m.digest, r.first_at, r.last_at, n.id, n.version_key
-             FROM (SELECT record, MIN(observed_at) AS first_at, MAX(observed_at) AS last_at FROM observation
-                   WHERE identity = $1 AND record IS NOT NULL GROUP BY record) r
-             JOIN surface_member m ON m.record = r.record AND m.kind = $2
+            "SELECT m.digest, r.first_at, r.last_at, r.observation
+             FROM surface_seen r JOIN surface_member m ON m.record = r.record AND m.kind = $2
                  AND substr(m.name, 1, 100) = substr($3, 1, 100) AND m.name = $3
-             JOIN observation n ON n.id = (
-                 SELECT o.id FROM observation o WHERE o.record = r.record AND o.identity = $1
-                 ORDER BY o.version_key DESC, o.id DESC LIMIT 1)
-             ORDER BY n.version_key DESC, n.id DESC",
+             WHERE r.identity = $1
+             ORDER BY r.version_key DESC, r.observation DESC",
         )
         .bind(identity).bind(MemberKind::Tool.name()).bind(stored(tool)).fetch_all(connection).await?
     });
     let mut sightings: Vec<Sighting> = Vec::new();
-    for (digest, first_seen_at, last_seen_at, observation, _) in rows {
+    for (digest, first_seen_at, last_seen_at, observation) in rows {
         let digest = digest_from_text(&digest)?;
         match sightings.iter_mut().find(|sighting| sighting.digest == digest) {
             Some(sighting) => {

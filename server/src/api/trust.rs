@@ -133,7 +133,7 @@ async fn answer(app: &App, server: &str, tool: Option<&str>) -> Result<Response,
         tool_name: tool.map(str::to_owned),
     };
     let body = match answers.first() {
-        Some((found, vetting)) => trust_body(subject, found, vetting, app.now()),
+        Some(known) => trust_body(subject, &known.0, &known.1, app.now()),
         None => return Err(Problem::internal(&"a question without an answer")),
     };
     Ok(([(CACHE_CONTROL, "public, max-age=300")], Json(body)).into_response())
