@@ -2,6 +2,8 @@
 //!
 //! Invariant: no answer leaves without these, errors and answers of layers included.
 
+use std::sync::Arc;
+
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{
@@ -68,7 +70,7 @@ pub(crate) async fn plain_request_id(mut request: Request, next: Next) -> Respon
 }
 
 /// Adds what browsers must keep to, and says how the answer may be cached unless its handler did.
-pub(crate) async fn security(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn security(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let cache = if response.status().is_client_error() || response.status().is_server_error() {
         "no-store"

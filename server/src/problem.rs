@@ -6,6 +6,8 @@
 //! Invariant: a problem says only what a reader may know; the cause goes to the log, under the request id that the
 //! problem carries. Every problem has a way on.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -405,7 +407,7 @@ pub(crate) fn is_for_programs(path: &str) -> bool {
 }
 
 /// Writes every failed answer as the problem it is, in the form its reader takes.
-pub(crate) async fn render(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn render(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let request_id = request
         .headers()

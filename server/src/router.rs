@@ -2,6 +2,7 @@
 //!
 //! Invariant: an address that is not in this table doesn't exist; no handler runs outside these layers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -120,25 +121,25 @@ pub fn router(app: App) -> Router {
     within_layers(table, app, ANSWER_TIME)
 }
 
-/// What lies around every handler. Innermost first: each layer lies around those above it.
+/// What lies around every handler. Outermost first: each layer lies around those below it.
 fn within_layers(table: Router, app: App, answer_time: Duration) -> Router {
-    let table = table
-        .layer(from_fn_with_state(app.clone(), gate))
-        .layer(from_fn(no_key_in_address))
-        .layer(TimeoutLayer::with_status_code(
-            StatusCode::SERVICE_UNAVAILABLE,
-            answer_time,
-        ))
-        .layer(CatchPanicLayer::custom(problem::panicked))
-        .layer(from_fn_with_state(app.clone(), problem::render))
-        .layer(CompressionLayer::new().gzip(true))
-        .layer(from_fn(headers::conditional))
-        .layer(from_fn_with_state(app, headers::security))
-        .layer(from_fn(measure::requests))
-        .layer(TraceLayer::new_for_http().make_span_with(request_span))
-        .layer(PropagateRequestIdLayer::new(REQUEST_ID))
-        .layer(SetRequestIdLayer::new(REQUEST_ID, MakeRequestUuid))
-        .layer(from_fn(headers::plain_request_id));
+    let app = Arc::new(app);
+    // One stack, since each layer that is added by itself is boxed, and a box is made anew for every request.
+    let table = table.layer((
+        from_fn(headers::plain_request_id),
+        SetRequestIdLayer::new(REQUEST_ID, MakeRequestUuid),
+        PropagateRequestIdLayer::new(REQUEST_ID),
+        TraceLayer::new_for_http().make_span_with(request_span),
+        from_fn(measure::requests),
+        from_fn_with_state(Arc::clone(&app), headers::security),
+        from_fn(headers::conditional),
+        CompressionLayer::new().gzip(true),
+        from_fn_with_state(Arc::clone(&app), problem::render),
+        CatchPanicLayer::custom(problem::panicked),
+        TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, answer_time),
+        from_fn(no_key_in_address),
+        from_fn_with_state(app, gate),
+    ));
     // Outside of the table, since the table itself says which methods a route has, whatever its layers answer.
     Router::new()
         .fallback_service(table)
@@ -153,8 +154,6 @@ fn request_span(request: &Request) -> tracing::Span {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use axum::body::{Body, to_bytes};
     use axum::response::Response;
     use mcpindex::clock::SystemClock;

@@ -4,6 +4,7 @@
 //! like one that is: whoever may not read gets the same answer from all of them, whatever the method.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{CACHE_CONTROL, VARY};
@@ -79,7 +80,7 @@ impl Door {
 }
 
 /// Finds out who is asking, and lets them pass or not. The handler finds the [`Caller`] among the request's extensions.
-pub(crate) async fn gate(State(app): State<App>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn gate(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>();
     let door = Door::of(route.map(MatchedPath::as_str));
     if door == Door::Open {

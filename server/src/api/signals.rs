@@ -516,8 +516,36 @@ fn fingerprints(body: &[u8]) -> Result<Vec<Fingerprint>, Refusal> {
         .ok_or(INVALID_FPS)
 }
 
-/// An answer for each; `drifted: null` for all when the database can't be asked.
+/// An answer for each; `drifted: null` for those that are looked up while the database can't be asked.
 async fn answers(app: &App, ingest: &Ingest, tools: &[Fingerprint]) -> Vec<Answer> {
+    let told = app.store.told();
+    let known: Vec<Option<Answer>> = tools
+        .iter()
+        .map(|tool| ingest.recent.answer(&app.store, *tool))
+        .collect();
+    let asked: Vec<Fingerprint> = tools
+        .iter()
+        .zip(&known)
+        .filter(|(_, known)| known.is_none())
+        .map(|(tool, _)| *tool)
+        .collect();
+    let mut found = looked_up(app, ingest, told, &asked).await.into_iter();
+    // As many were found as were not known.
+    known
+        .into_iter()
+        .zip(tools)
+        .map(|(known, tool)| {
+            known
+                .or_else(|| found.next())
+                .unwrap_or_else(|| Answer::unknown(tool.to_string()))
+        })
+        .collect()
+}
+
+async fn looked_up(app: &App, ingest: &Ingest, told: u64, tools: &[Fingerprint]) -> Vec<Answer> {
+    if tools.is_empty() {
+        return Vec::new();
+    }
     let found = async {
         let crawl = app.store.crawl_drifts(tools).await?;
         let fleet = app.store.fleet_drifts(tools).await?;
@@ -527,14 +555,19 @@ async fn answers(app: &App, ingest: &Ingest, tools: &[Fingerprint]) -> Vec<Answe
         Ok((crawl, fleet)) => tools
             .iter()
             .zip(crawl.iter().zip(&fleet))
-            .map(|(fp, (crawl, fleet))| {
-                Answer::of(fp.to_string(), crawl.as_ref(), fleet, &ingest.rules.fleet)
+            .map(|(tool, (crawl, fleet))| {
+                let answer = Answer::of(tool.to_string(), crawl.as_ref(), fleet, &ingest.rules.fleet);
+                ingest.recent.keep(told, *tool, &answer);
+                answer
             })
             .collect(),
         Err(error) => {
             measure::store_error(&error);
             tracing::error!(%error, "drifts could not be looked up");
-            tools.iter().map(|fp| Answer::unknown(fp.to_string())).collect()
+            tools
+                .iter()
+                .map(|tool| Answer::unknown(tool.to_string()))
+                .collect()
         }
     }
 }
