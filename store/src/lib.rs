@@ -105,8 +105,9 @@ impl Store {
         Ok(())
     }
 
-    /// Grows whenever this store, or a clone of it, has changed what is told of drifts ([`Store::crawl_drifts`],
-    /// [`Store::fleet_drifts`]); what other programs change it doesn't know. For whoever keeps such answers for a moment.
+    /// Grows whenever this store, or a clone of it, has recorded an observation, counted signals or forgotten an install, and so may
+    /// have changed what [`Store::told_drifts`] says. It knows nothing of new aliases and of what other programs do. For whoever
+    /// keeps such answers for a moment.
     pub fn told(&self) -> u64 {
         self.told.load(Ordering::Acquire)
     }

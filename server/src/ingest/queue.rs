@@ -1,8 +1,8 @@
 //! Group commit: batches that arrive together become durable in one transaction.
 //!
-//! There is one for each kind of item (signals, receipts). A writer takes all that waits, up to 1,000 items, and waits for nothing
-//! more: while it commits, others gather, so groups grow with the load and a single batch is committed at once. What waits is bounded
-//! by items, not by batches, since they are what takes memory and time.
+//! There is one for each kind of item (signals, receipts). A writer takes all that is here, up to 1,000 items, and waits for nothing
+//! that is still to come: while it commits, others gather, so groups grow with the load and a single batch is committed at once. What
+//! waits is bounded by items, not by batches, since they are what takes memory and time.
 //!
 //! Invariant: [`Queue::put`] returns `Ok` after the commit; a batch is in one transaction, whole.
 
@@ -168,12 +168,21 @@ async fn collect<T>(
     };
     let mut size = first.items.len();
     let mut group = vec![first];
+    let mut let_others_run = false;
     while size + MAX_SIGNALS <= MAX_GROUP {
-        let Ok(next) = receiver.try_recv() else {
-            break;
-        };
-        size += next.items.len();
-        group.push(next);
+        match receiver.try_recv() {
+            Ok(next) => {
+                size += next.items.len();
+                group.push(next);
+                let_others_run = false;
+            }
+            // Requests that are here already come along, those that are still to come don't.
+            Err(_) if !let_others_run => {
+                tokio::task::yield_now().await;
+                let_others_run = true;
+            }
+            Err(_) => break,
+        }
     }
     group
 }

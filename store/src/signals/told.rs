@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use mcpindex_contract::signal::{Event, Fingerprint};
 
 use super::counts::{CountRow, Counts, counts};
+use super::fingerprints::{CrawlDrift, crawl_drift};
 use crate::session::{Session, on};
 use crate::{Store, StoreError};
 
@@ -38,6 +39,15 @@ pub struct FleetDrift {
     pub anonymous_networks: u64,
 }
 
+/// What is told of one tool's drifts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToldDrifts {
+    /// The latest that the crawler saw; `None` where it saw none.
+    pub crawl: Option<CrawlDrift>,
+    /// Those that installs told, the ones first on which most agree.
+    pub fleet: Vec<FleetDrift>,
+}
+
 /// One definition of a tool as installs told that they see it, pinned or drifted to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToldDefinition {
@@ -58,17 +68,20 @@ pub struct ToldDefinition {
 }
 
 impl Store {
-    /// The drifts of each of these tools that installs told, in the order given: those first on which most agree.
-    pub async fn fleet_drifts(&self, tools: &[Fingerprint]) -> Result<Vec<Vec<FleetDrift>>, StoreError> {
+    /// What is told of the drifts of each of these tools, in the order given: the latest that the crawler saw, and those that
+    /// installs told, the ones first on which most agree.
+    pub async fn told_drifts(&self, tools: &[Fingerprint]) -> Result<Vec<ToldDrifts>, StoreError> {
         let mut session = self.read().await?;
         let mut all = Vec::with_capacity(tools.len());
         for tool in tools {
+            let crawl = crawl_drift(&mut session, *tool).await?;
             let rows: Vec<CountRow> = on!(session, connection => {
                 sqlx::query_as(counts!("WHERE tool_fp = $1 AND event = $2 ORDER BY installs DESC LIMIT $3"))
                     .bind(tool.as_bytes().as_slice()).bind(Event::Drift.name()).bind(COUNTS)
                     .fetch_all(connection).await?
             });
-            all.push(fleet_drifts(&rows)?);
+            let fleet = fleet_drifts(&rows)?;
+            all.push(ToldDrifts { crawl, fleet });
         }
         Ok(all)
     }
