@@ -6,6 +6,7 @@
 
 pub(crate) mod fleet;
 mod queue;
+pub(crate) mod recent;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use fleet::FleetRule;
 use queue::Queue;
+use recent::Recent;
 
 use crate::measure;
 
@@ -44,6 +46,7 @@ pub struct IngestRules {
 pub struct Ingest {
     pub(crate) rules: IngestRules,
     pub(crate) queue: Queue<Received>,
+    pub(crate) recent: Recent,
     /// `None` where receipts are not taken.
     pub(crate) receipts: Option<Queue<ReceivedReceipt>>,
 }
@@ -80,6 +83,7 @@ impl Ingest {
         let ingest = Ingest {
             rules,
             queue,
+            recent: Recent::default(),
             receipts,
         };
         (Arc::new(ingest), Running { stop, tasks })

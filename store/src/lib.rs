@@ -34,6 +34,8 @@ pub use migrate::SchemaState;
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
@@ -60,6 +62,8 @@ const SQLITE_READERS: u32 = 4;
 #[derive(Clone)]
 pub struct Store {
     database: Database,
+    /// See [`Store::told`].
+    told: Arc<AtomicU64>,
 }
 
 #[derive(Clone)]
@@ -88,7 +92,10 @@ impl Store {
                     })?
             }
         };
-        Ok(Store { database })
+        Ok(Store {
+            database,
+            told: Arc::default(),
+        })
     }
 
     /// One trivial query, for `/readyz`.
@@ -96,6 +103,18 @@ impl Store {
         let mut session = self.read().await?;
         on!(session, connection => { sqlx::query("SELECT 1").execute(connection).await?; });
         Ok(())
+    }
+
+    /// Grows whenever this store, or a clone of it, has recorded an observation, counted signals or forgotten an install, and so may
+    /// have changed what [`Store::told_drifts`] says. It knows nothing of new aliases and of what other programs do. For whoever
+    /// keeps such answers for a moment.
+    pub fn told(&self) -> u64 {
+        self.told.load(Ordering::Acquire)
+    }
+
+    /// What is told of drifts is another from now on.
+    fn told_anew(&self) {
+        self.told.fetch_add(1, Ordering::AcqRel);
     }
 
     /// `sqlite` or `postgres`.

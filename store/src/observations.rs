@@ -223,6 +223,7 @@ impl Store {
         }
         finding::keep_words(&mut session, &identity).await?;
         session.commit().await?;
+        self.told_anew();
         Ok(Recorded {
             observation: id,
             drift: compared.drift,

@@ -232,7 +232,7 @@ fn is_over_limit(error: axum::Error) -> bool {
         (status = 503, body = RefusalBody, description = "`busy`: nothing of it is kept; `Retry-After` says when to come again"),
     )
 )]
-pub(crate) async fn drift(State(app): State<App>, request: Request) -> Response {
+pub(crate) async fn drift(State(app): State<Arc<App>>, request: Request) -> Response {
     let response = match take_in(&app, request).await {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
         Err(refusal) => refusal.into_response(),
@@ -431,7 +431,7 @@ fn parameter(query: Option<&str>, name: &str) -> Option<String> {
         (status = 429, body = RefusalBody, description = "More than one address may ask; `Retry-After` says when to come again"),
     )
 )]
-pub(crate) async fn any(State(app): State<App>, request: Request) -> Response {
+pub(crate) async fn any(State(app): State<Arc<App>>, request: Request) -> Response {
     let answered = async {
         let asked = Asked::of(&app, request)?;
         asked.limit(Counted::Lookups, 1)?;
@@ -440,7 +440,7 @@ pub(crate) async fn any(State(app): State<App>, request: Request) -> Response {
         Ok(answers(&app, &asked.ingest, &[fp]).await)
     };
     match answered.await {
-        Ok(answers) => Json(answers.into_iter().next()).into_response(),
+        Ok(answers) => Json(answers.first().map(Arc::as_ref)).into_response(),
         Err::<_, Refusal>(refusal) => refusal.into_response(),
     }
 }
@@ -461,7 +461,7 @@ pub(crate) async fn any(State(app): State<App>, request: Request) -> Response {
         (status = 429, body = RefusalBody, description = "More than one address may ask; `Retry-After` says when to come again"),
     )
 )]
-pub(crate) async fn any_of_many(State(app): State<App>, request: Request) -> Response {
+pub(crate) async fn any_of_many(State(app): State<Arc<App>>, request: Request) -> Response {
     let answered = async {
         let mut asked = Asked::of(&app, request)?;
         asked.is_json()?;
@@ -475,7 +475,7 @@ pub(crate) async fn any_of_many(State(app): State<App>, request: Request) -> Res
     };
     match answered.await {
         Ok(Some(answers)) => {
-            let results = answers.into_iter().map(|answer| (answer.fp.clone(), answer));
+            let results = answers.iter().map(|answer| (answer.fp.as_str(), answer.as_ref()));
             Json(AnswersBody {
                 results: results.collect(),
             })
@@ -494,8 +494,8 @@ pub(crate) async fn any_of_many(State(app): State<App>, request: Request) -> Res
 
 /// An answer for each fingerprint.
 #[derive(Serialize)]
-struct AnswersBody {
-    results: BTreeMap<String, Answer>,
+struct AnswersBody<'a> {
+    results: BTreeMap<&'a str, &'a Answer>,
 }
 
 /// `{"fps": […]}` and nothing else, at least one.
@@ -516,25 +516,46 @@ fn fingerprints(body: &[u8]) -> Result<Vec<Fingerprint>, Refusal> {
         .ok_or(INVALID_FPS)
 }
 
-/// An answer for each; `drifted: null` for all when the database can't be asked.
-async fn answers(app: &App, ingest: &Ingest, tools: &[Fingerprint]) -> Vec<Answer> {
-    let found = async {
-        let crawl = app.store.crawl_drifts(tools).await?;
-        let fleet = app.store.fleet_drifts(tools).await?;
-        Ok::<_, StoreError>((crawl, fleet))
-    };
-    match found.await {
-        Ok((crawl, fleet)) => tools
-            .iter()
-            .zip(crawl.iter().zip(&fleet))
-            .map(|(fp, (crawl, fleet))| {
-                Answer::of(fp.to_string(), crawl.as_ref(), fleet, &ingest.rules.fleet)
-            })
-            .collect(),
+/// An answer for each; `drifted: null` for those that are looked up while the database can't be asked.
+async fn answers(app: &App, ingest: &Ingest, tools: &[Fingerprint]) -> Vec<Arc<Answer>> {
+    let told = app.store.told();
+    let mut answers: Vec<Option<Arc<Answer>>> = ingest.recent.answers(told, tools);
+    let asked: Vec<Fingerprint> = tools
+        .iter()
+        .zip(&answers)
+        .filter(|(_, known)| known.is_none())
+        .map(|(tool, _)| *tool)
+        .collect();
+    if !asked.is_empty() {
+        let found = looked_up(app, ingest, &asked).await;
+        if let Some(found) = &found {
+            ingest.recent.keep(told, &asked, found);
+        }
+        let mut found = found.into_iter().flatten();
+        for answer in answers.iter_mut().filter(|answer| answer.is_none()) {
+            *answer = found.next();
+        }
+    }
+    let unknown = |tool: &Fingerprint| Arc::new(Answer::unknown(tool.to_string()));
+    let answers = answers.into_iter().zip(tools);
+    answers
+        .map(|(answer, tool)| answer.unwrap_or_else(|| unknown(tool)))
+        .collect()
+}
+
+/// What the database says of each; `None` when it can't be asked.
+async fn looked_up(app: &App, ingest: &Ingest, tools: &[Fingerprint]) -> Option<Vec<Arc<Answer>>> {
+    match app.store.told_drifts(tools).await {
+        Ok(told) => {
+            let rule = &ingest.rules.fleet;
+            let answers = tools.iter().zip(&told);
+            let answers = answers.map(|(tool, told)| Arc::new(Answer::of(tool.to_string(), told, rule)));
+            Some(answers.collect())
+        }
         Err(error) => {
             measure::store_error(&error);
             tracing::error!(%error, "drifts could not be looked up");
-            tools.iter().map(|fp| Answer::unknown(fp.to_string())).collect()
+            None
         }
     }
 }

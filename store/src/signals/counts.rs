@@ -210,6 +210,7 @@ impl Store {
             count(&mut session, &rows).await?;
             move_mark(&mut session, last).await?;
             session.commit().await?;
+            self.told_anew();
             counted += u64::try_from(rows.len()).unwrap_or(u64::MAX);
         }
     }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use mcpindex_contract::signal::{Event, Fingerprint};
 
 use super::counts::{CountRow, Counts, counts};
+use super::fingerprints::{CrawlDrift, crawl_drift};
 use crate::session::{Session, on};
 use crate::{Store, StoreError};
 
@@ -41,6 +42,15 @@ pub struct FleetDrift {
     pub anonymous_networks: u64,
 }
 
+/// What is told of one tool's drifts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToldDrifts {
+    /// The latest that the crawler saw; `None` where it saw none.
+    pub crawl: Option<CrawlDrift>,
+    /// Those that installs told, the ones first on which most agree.
+    pub fleet: Vec<FleetDrift>,
+}
+
 /// One definition of a tool as installs told that they see it, pinned or drifted to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToldDefinition {
@@ -61,36 +71,43 @@ pub struct ToldDefinition {
 }
 
 impl Store {
-    /// The drifts of each of these tools that installs told, in the order given: those first on which most agree.
-    pub async fn fleet_drifts(&self, tools: &[Fingerprint]) -> Result<Vec<Vec<FleetDrift>>, StoreError> {
+    /// What is told of the drifts of each of these tools, in the order given: the latest that the crawler saw, and those that
+    /// installs told, the ones first on which most agree.
+    pub async fn told_drifts(&self, tools: &[Fingerprint]) -> Result<Vec<ToldDrifts>, StoreError> {
         let mut session = self.read().await?;
         let mut all = Vec::with_capacity(tools.len());
         for tool in tools {
-            let transitions: Vec<(String, String, String, String)> = on!(session, connection => {
-                sqlx::query_as(
-                    "SELECT prev_hash, new_hash, prev_digest, new_digest FROM signal_rollup
-                     WHERE tool_fp = $1 AND event = $2 GROUP BY new_digest, new_hash, prev_digest, prev_hash
-                     ORDER BY MAX(networks) DESC, COUNT(DISTINCT day) DESC, SUM(installs) DESC LIMIT $3",
-                )
-                .bind(tool.as_bytes().as_slice()).bind(Event::Drift.name()).bind(MOST)
-                .fetch_all(connection).await?
-            });
-            let mut rows = Vec::new();
-            for (prev_hash, new_hash, prev_digest, new_digest) in transitions {
-                let days: Vec<CountRow> = on!(session, connection => {
-                    sqlx::query_as(counts!(
-                        "WHERE tool_fp = $1 AND event = $2 AND new_digest = $3 AND new_hash = $4 AND prev_digest = $5
-                             AND prev_hash = $6 ORDER BY networks DESC, installs DESC LIMIT $7"
-                    ))
-                    .bind(tool.as_bytes().as_slice()).bind(Event::Drift.name()).bind(new_digest).bind(new_hash)
-                    .bind(prev_digest).bind(prev_hash).bind(DAYS).fetch_all(connection).await?
-                });
-                rows.extend(days);
-            }
-            all.push(fleet_drifts(&rows)?);
+            let crawl = crawl_drift(&mut session, *tool).await?;
+            let fleet = fleet_drifts(&transitions(&mut session, *tool).await?)?;
+            all.push(ToldDrifts { crawl, fleet });
         }
         Ok(all)
     }
+}
+
+/// The counts of a tool's transitions.
+async fn transitions(session: &mut Session, tool: Fingerprint) -> Result<Vec<CountRow>, StoreError> {
+    let transitions: Vec<(String, String, String, String)> = on!(*session, connection => {
+        sqlx::query_as(
+            "SELECT prev_hash, new_hash, prev_digest, new_digest FROM signal_rollup
+             WHERE tool_fp = $1 AND event = $2 GROUP BY new_digest, new_hash, prev_digest, prev_hash
+             ORDER BY MAX(networks) DESC, COUNT(DISTINCT day) DESC, SUM(installs) DESC LIMIT $3",
+        )
+        .bind(tool.as_bytes().as_slice()).bind(Event::Drift.name()).bind(MOST).fetch_all(connection).await?
+    });
+    let mut rows = Vec::new();
+    for (prev_hash, new_hash, prev_digest, new_digest) in transitions {
+        let days: Vec<CountRow> = on!(*session, connection => {
+            sqlx::query_as(counts!(
+                "WHERE tool_fp = $1 AND event = $2 AND new_digest = $3 AND new_hash = $4 AND prev_digest = $5
+                     AND prev_hash = $6 ORDER BY networks DESC, installs DESC LIMIT $7"
+            ))
+            .bind(tool.as_bytes().as_slice()).bind(Event::Drift.name()).bind(new_digest).bind(new_hash)
+            .bind(prev_digest).bind(prev_hash).bind(DAYS).fetch_all(connection).await?
+        });
+        rows.extend(days);
+    }
+    Ok(rows)
 }
 
 /// The definitions that installs told of under these fingerprints of one tool: those that most of them see, and the one of
