@@ -266,18 +266,16 @@ struct Unreadable;
 
 /// The lines that are no comments, in lower case; none of a file that is not there.
 fn lines(path: &Path) -> Result<Vec<String>, Unreadable> {
-    let file = match std::fs::File::open(path) {
-        Ok(file) => file,
+    // Asked first, since opening a pipe would wait for its writer.
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => {}
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Ok(Vec::new());
         }
-        Err(_) => return Err(Unreadable),
-    };
-    let mut bytes = Vec::new();
-    let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
-    if !is_file {
-        return Err(Unreadable);
+        Ok(_) | Err(_) => return Err(Unreadable),
     }
+    let file = std::fs::File::open(path).map_err(|_| Unreadable)?;
+    let mut bytes = Vec::new();
     file.take(MAX_FILE + 1)
         .read_to_end(&mut bytes)
         .map_err(|_| Unreadable)?;
