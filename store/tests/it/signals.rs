@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use mcpindex_contract::change::ChangeKind;
 use mcpindex_contract::signal::{Digests, Event, Fingerprint, FingerprintKey, InstallId, Sdk, Signal};
 use mcpindex_store::accounts::SecretHash;
+use mcpindex_store::sightings::{Question, Reference};
 use mcpindex_store::signals::{CrawlDrift, FleetDrift, Network, Received, Registration};
 use mcpindex_store::testing::{on_each_backend, on_each_database};
 use mcpindex_store::{Location, Store};
@@ -163,6 +164,44 @@ async fn installs_with_proof_and_networks_are_counted_apart() {
         );
         assert_eq!(told.kinds, ["removed-param"]);
         assert_eq!(told.hashes, (hash('a'), hash('b')));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_network_pushes_out_nothing_that_several_agree_on() {
+    on_each_backend(async |store| {
+        let tool = Fingerprint::from_bytes([2; 16]);
+        let agreed: Vec<Received> = (0..12)
+            .map(|install: u128| from(drift(install, NOW), &format!("198.51.{}.7", install % 4), false))
+            .collect();
+        send(&store, &agreed).await;
+        // As many invented installs each as the old order took to come first, of more transitions than are read.
+        for number in 0..205_u128 {
+            let invented: Vec<Received> = (0..13)
+                .map(|install| {
+                    let signal = Signal {
+                        hash_after: format!("sha256:{number:064x}"),
+                        ..drift(1_000 + install, NOW)
+                    };
+                    from(signal, "203.0.113.9", false)
+                })
+                .collect();
+            send(&store, &invented).await;
+        }
+        store.count_signals().await.unwrap();
+        let drifts = store.told_drifts(&[tool]).await.unwrap().remove(0).fleet;
+        assert_eq!(drifts[0].hashes.1, hash('b'));
+        assert_eq!((drifts[0].anonymous, drifts[0].anonymous_networks), (12, 4));
+        let question = Question {
+            server: Reference::Fingerprint(Fingerprint::from_bytes([1; 16])),
+            tool: Some(Reference::Fingerprint(tool)),
+            digest: None,
+            hash: None,
+        };
+        let found = store.sightings(&[question]).await.unwrap().remove(0);
+        let seen = found.told.iter().find(|told| told.hash == hash('b')).unwrap();
+        assert_eq!((seen.anonymous, seen.anonymous_networks), (12, 4));
     })
     .await;
 }
