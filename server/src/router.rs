@@ -11,6 +11,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{delete, get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{DefaultPredicate, Predicate as _};
 use tower_http::limit::RequestBodyLimitLayer;
 use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer};
 use tower_http::timeout::TimeoutLayer;
@@ -20,6 +21,8 @@ use crate::access::gate::gate;
 use crate::access::redaction::{no_key_in_address, shown_path};
 use crate::app::App;
 use crate::headers::REQUEST_ID;
+use crate::login::session::with_host;
+use crate::pages::sign_in::may_be_compressed;
 use crate::{api, assets, headers, measure, openapi, pages, problem};
 
 /// The longest that making one answer may take.
@@ -84,7 +87,10 @@ pub fn router(app: App) -> Router {
         .route("/device", get(pages::device::device).post(pages::device::enter))
         .route("/device/decision", post(pages::device::decide))
         .route("/account", get(pages::account::account))
-        .route("/account/keys", post(pages::account::create_key))
+        .route(
+            "/account/keys",
+            get(pages::account::to_account).post(pages::account::create_key),
+        )
         .route("/account/keys/{id}/revoke", post(pages::account::revoke_key))
         .route("/account/sessions/end", post(pages::account::end_sessions))
         .route("/api/auth/login/start", get(api::sign_in::published_start))
@@ -125,13 +131,18 @@ fn within_layers(table: Router, app: App, answer_time: Duration) -> Router {
     let table = table
         .layer(from_fn_with_state(app.clone(), gate))
         .layer(from_fn(no_key_in_address))
+        .layer(from_fn(with_host))
         .layer(TimeoutLayer::with_status_code(
             StatusCode::SERVICE_UNAVAILABLE,
             answer_time,
         ))
         .layer(CatchPanicLayer::custom(problem::panicked))
         .layer(from_fn_with_state(app.clone(), problem::render))
-        .layer(CompressionLayer::new().gzip(true))
+        .layer(
+            CompressionLayer::new()
+                .gzip(true)
+                .compress_when(DefaultPredicate::new().and(may_be_compressed)),
+        )
         .layer(from_fn(headers::conditional))
         .layer(from_fn_with_state(app, headers::security))
         .layer(from_fn(measure::requests))

@@ -5,7 +5,7 @@
 use askama::Template;
 use axum::body::Bytes;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{HeaderMap, Uri};
 use axum::response::{Redirect, Response};
 use mcpindex_store::accounts::{KeyRecord, Role, Scope, Scopes};
 use mcpindex_store::signals::Network;
@@ -13,16 +13,15 @@ use mcpindex_store::signals::Network;
 use super::sign_in::{at_its_name, form_of, sign_in_first, unkept};
 use super::{Frame, page};
 use crate::access::issue::{USUAL_DAYS, Wish, issue, rotate};
+use crate::api::keys::may_make;
 use crate::app::App;
 use crate::links;
-use crate::login::key::not_issued;
+use crate::login::key::{no_key, not_issued};
 use crate::login::session::{SignedIn, checked_form, signed_in};
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::when::{When, when};
+use crate::when::{DAY, When, when};
 use crate::words::Words;
-
-const DAY: i64 = 86_400;
 
 #[derive(Template)]
 #[template(path = "account.html")]
@@ -60,6 +59,10 @@ struct KeyView {
     /// How it stands, where that is not plain from what can be done with it: `revoked`, `expired`, `replaced`.
     state: Option<&'static str>,
     works: bool,
+    /// The key that it was made with, as it is shown.
+    made_by: Option<String>,
+    /// Whether a key was made with it that works.
+    has_made: bool,
     id: String,
     can_rotate: bool,
     revoke: String,
@@ -97,7 +100,7 @@ pub(crate) async fn account(
 async fn show(app: &App, signed_in: &SignedIn, made: Option<MadeView>) -> Result<Response, Problem> {
     let now = app.now();
     let account = &signed_in.account;
-    let keys = app.store.keys(Some(account.id)).await?;
+    let keys = app.store.keys_of(account.id, now).await?;
     let sessions = app.store.sessions(account.id, now).await?;
     let this = signed_in.session.short_id();
     let page = page(&AccountPage {
@@ -109,7 +112,7 @@ async fn show(app: &App, signed_in: &SignedIn, made: Option<MadeView>) -> Result
         role: account.role.name(),
         is_admin: account.role == Role::Admin,
         made,
-        keys: keys.iter().map(|key| KeyView::new(key, now)).collect(),
+        keys: keys.iter().map(|key| KeyView::new(key, &keys, now)).collect(),
         sessions: sessions
             .iter()
             .map(|session| SessionView {
@@ -124,8 +127,10 @@ async fn show(app: &App, signed_in: &SignedIn, made: Option<MadeView>) -> Result
 }
 
 impl KeyView {
-    fn new(key: &KeyRecord, now: i64) -> KeyView {
+    fn new(key: &KeyRecord, all: &[KeyRecord], now: i64) -> KeyView {
         let works = key.works(now);
+        let made_by = key.made_by.as_ref();
+        let has_made = |other: &KeyRecord| other.works(now) && other.made_by.as_ref() == Some(&key.id);
         KeyView {
             name: Words::label(&key.name),
             shown: key.shown.clone(),
@@ -141,6 +146,10 @@ impl KeyView {
                 (false, None) => Some("expired"),
             },
             works,
+            made_by: made_by
+                .and_then(|id| all.iter().find(|key| key.id == *id))
+                .map(|key| key.shown.clone()),
+            has_made: all.iter().any(has_made),
             id: key.id.clone(),
             can_rotate: works && key.replaced_by.is_none(),
             revoke: format!("/account/keys/{}/revoke", links::segment(&key.id)),
@@ -161,12 +170,18 @@ impl DayView {
     }
 }
 
+/// `GET /account/keys`: the address that the browser shows beside a new key, which somebody may load again.
+pub(crate) async fn to_account() -> Response {
+    unkept(Redirect::to("/account#keys"))
+}
+
 /// `POST /account/keys`: a new key, or one that `replaces` another.
 pub(crate) async fn create_key(State(app): State<App>, request: Request) -> Result<Response, Problem> {
     let address = app.access.sender(request.extensions(), request.headers());
     let headers = request.headers().clone();
     let form = form_of(request).await?;
     let signed_in = checked_form(&app, &headers, form.value("csrf")).await?;
+    may_make(&app, signed_in.account.id)?;
     if let Some(id) = form.value("replaces") {
         return rotate_key(&app, &signed_in, id, Network::of(address)).await;
     }
@@ -183,6 +198,7 @@ pub(crate) async fn create_key(State(app): State<App>, request: Request) -> Resu
         scopes: Scopes::of(&chosen),
         days,
         ends_by: None,
+        made_by: None,
     };
     let issued = issue(
         &app.store,
@@ -217,24 +233,13 @@ async fn rotate_key(
             "the key to replace has ended, or another has taken its place already; your keys show which one",
         )
     })?;
-    let keys = app.store.keys(Some(signed_in.account.id)).await?;
-    let old = keys.into_iter().find(|key| key.id == id);
+    let old = app.store.key(id, signed_in.account.id).await?;
     let made = MadeView {
         name: Words::label(&record.name),
         text: text.expose().to_owned(),
         replaces: old.map(|old| (old.shown, old.expires_at.and_then(|at| when(at, now)))),
     };
     show(app, signed_in, Some(made)).await
-}
-
-fn no_key(why: &str) -> Problem {
-    Problem::of_sign_in(
-        StatusCode::BAD_REQUEST,
-        "no-such-key",
-        "No key was made",
-        why.to_owned(),
-    )
-    .with_way("/account", "Your keys")
 }
 
 /// `POST /account/keys/{id}/revoke`
@@ -247,11 +252,11 @@ pub(crate) async fn revoke_key(
     let form = Query::of_form(&body);
     let signed_in = checked_form(&app, &headers, form.value("csrf")).await?;
     // A key that is gone already, or somebody else's, changes nothing: the page shows how things stand.
-    if app
-        .store
-        .revoke_key(&id, Some(signed_in.account.id), app.now())
-        .await?
-    {
+    let (account, now) = (Some(signed_in.account.id), app.now());
+    if form.value("made").is_some() {
+        app.store.revoke_key_and_made(&id, account, now).await?;
+        app.access.keys.forget_all();
+    } else if app.store.revoke_key(&id, account, now).await? {
         app.access.keys.forget(&id);
     }
     Ok(unkept(Redirect::to("/account#keys")))

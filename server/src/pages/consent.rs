@@ -16,7 +16,7 @@ use mcpindex_store::signals::Network;
 
 use super::sign_in::{at_its_name, sign_in_first, unkept};
 use super::{Frame, page};
-use crate::access::issue::{USUAL_DAYS, Wish, issue};
+use crate::access::issue::{USUAL_DAYS, issue};
 use crate::app::App;
 use crate::headers::allow_form_target;
 use crate::links;
@@ -53,13 +53,7 @@ pub(crate) async fn cli(State(app): State<App>, uri: Uri, headers: HeaderMap) ->
         return Ok(there);
     }
     let Some(signed_in) = signed_in(&app, &headers).await? else {
-        let parameters: Vec<(&str, Option<String>)> = asked
-            .parameters()
-            .into_iter()
-            .map(|(name, value)| (name, Some(value)))
-            .collect();
-        let next = links::with_query("/cli/login", &parameters);
-        return Ok(sign_in_first(&app, &next, query.value("provider")));
+        return Ok(sign_in_first(&app, &asked.address(), query.value("provider")));
     };
     let code = Some(code::of_challenge(&asked.challenge));
     let mut response = consent(
@@ -130,8 +124,10 @@ pub(crate) async fn decide_cli(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let form = Query::of_form(&body);
-    let signed_in = checked_form(&app, &headers, form.value("csrf")).await?;
     let asked = read(&app, &form)?;
+    let signed_in = checked_form(&app, &headers, form.value("csrf"))
+        .await
+        .map_err(|problem| begin_again(problem, &asked.address()))?;
     if form.value("decision") != Some("allow") {
         return to_program(&asked.refused(&app.base));
     }
@@ -146,6 +142,22 @@ pub(crate) async fn decide_cli(
         )
         .await?;
     to_program(&asked.allowed(&app.base, code.expose()))
+}
+
+/// Whose session is over signs in and decides then, in the same place.
+fn begin_again(problem: Problem, next: &str) -> Problem {
+    match problem.status {
+        StatusCode::UNAUTHORIZED => {
+            let login = links::with_query("/login", &[("next", Some(next.to_owned()))]);
+            problem.with_way(login, "Sign in")
+        }
+        _ => problem,
+    }
+}
+
+fn published_address(callback: &PublishedCallback) -> String {
+    let parameters = [("cli_callback", Some(callback.as_str().to_owned()))];
+    links::with_query("/cli/published", &parameters)
 }
 
 fn callback_of(app: &App, parameters: &Query) -> Result<PublishedCallback, Problem> {
@@ -176,10 +188,7 @@ pub(crate) async fn published(
     }
     let fields = vec![("cli_callback", callback.as_str().to_owned())];
     let Some(signed_in) = signed_in(&app, &headers).await? else {
-        let next = links::with_query(
-            "/cli/published",
-            &[("cli_callback", Some(callback.as_str().to_owned()))],
-        );
+        let next = published_address(&callback);
         return Ok(sign_in_first(&app, &next, query.value("provider")));
     };
     let origin = callback.origin().to_owned();
@@ -193,8 +202,10 @@ pub(crate) async fn decide_published(State(app): State<App>, request: Request) -
     let address = app.access.sender(request.extensions(), request.headers());
     let headers = request.headers().clone();
     let form = super::sign_in::form_of(request).await?;
-    let signed_in = checked_form(&app, &headers, form.value("csrf")).await?;
     let callback = callback_of(&app, &form)?;
+    let signed_in = checked_form(&app, &headers, form.value("csrf"))
+        .await
+        .map_err(|problem| begin_again(problem, &published_address(&callback)))?;
     if form.value("decision") != Some("allow") {
         // The published client knows no refusal; its terminal waits until it gives up by itself.
         return Err(Problem::of_sign_in(
@@ -205,12 +216,7 @@ pub(crate) async fn decide_published(State(app): State<App>, request: Request) -
         )
         .with_way("/account", "Your keys"));
     }
-    let wish = Wish {
-        name: key::PUBLISHED.to_owned(),
-        scopes: key::scopes(),
-        days: Some(USUAL_DAYS),
-        ends_by: None,
-    };
+    let wish = key::wish(key::PUBLISHED);
     let issued = issue(
         &app.store,
         &signed_in.account,

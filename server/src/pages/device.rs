@@ -11,12 +11,14 @@ use askama::Template;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
+use mcpindex::index::is_loopback;
 use mcpindex::login::code;
+use url::Url;
 
 use super::sign_in::{at_its_name, form_of, sign_in_first, unkept};
 use super::{Frame, page};
 use crate::access::issue::USUAL_DAYS;
-use crate::access::limits::Counted;
+use crate::access::limits::{Counted, Sender};
 use crate::api::sign_in::USER_CODE;
 use crate::app::App;
 use crate::login::session::{SignedIn, checked_form, signed_in};
@@ -103,6 +105,19 @@ async fn form(app: &App, request: Request) -> Result<(IpAddr, SignedIn, Query), 
     Ok((address, signed_in, form))
 }
 
+/// Counts a code, of the address and of the account: whoever has many of the one has few of the other.
+fn may_try(app: &App, address: IpAddr, signed_in: &SignedIn, refusal: &str) -> Result<(), Problem> {
+    let limits = &app.access.limits;
+    let senders = [Sender::Address(address), Sender::Account(signed_in.account.id)];
+    match senders
+        .into_iter()
+        .all(|sender| limits.allows(Counted::DeviceEntry, sender, 1))
+    {
+        true => Ok(()),
+        false => Err(Problem::limited(refusal)),
+    }
+}
+
 /// The code that was typed in, as it is kept; `None` when it is none.
 fn user_code(form: &Query) -> Option<String> {
     let letters = code::typed(form.value("code")?, USER_CODE)?;
@@ -112,9 +127,7 @@ fn user_code(form: &Query) -> Option<String> {
 /// `POST /device`: a code was typed in.
 pub(crate) async fn enter(State(app): State<App>, request: Request) -> Result<Response, Problem> {
     let (address, signed_in, form) = form(&app, request).await?;
-    if !app.access.limits.allows(Counted::DeviceEntry, address, 1) {
-        return Err(Problem::limited("too many codes were typed in from your address"));
-    }
+    may_try(&app, address, &signed_in, "too many codes were typed in")?;
     let Some(code) = user_code(&form) else {
         let wrong = Some("A code has eight letters, such as WDJB-MJHT.");
         return show(&app, &signed_in, Step::Enter { wrong });
@@ -138,11 +151,7 @@ pub(crate) async fn enter(State(app): State<App>, request: Request) -> Result<Re
 /// `POST /device/decision`
 pub(crate) async fn decide(State(app): State<App>, request: Request) -> Result<Response, Problem> {
     let (address, signed_in, form) = form(&app, request).await?;
-    if !app.access.limits.allows(Counted::DeviceEntry, address, 1) {
-        return Err(Problem::limited(
-            "too many codes were decided on from your address",
-        ));
-    }
+    may_try(&app, address, &signed_in, "too many codes were decided on")?;
     let allowed = form.value("decision") == Some("allow");
     let code = user_code(&form).unwrap_or_default();
     let decided = app
@@ -161,10 +170,14 @@ pub(crate) async fn decide(State(app): State<App>, request: Request) -> Result<R
     show(&app, &signed_in, Step::Done { allowed })
 }
 
-/// Where a request comes from, as coarse as people need it to tell their own network from another.
-pub(crate) fn network_shown(address: IpAddr) -> String {
+/// Where a request comes from, as coarse as people need it to tell their own network from another. `base` is where people reach
+/// this index: elsewhere, this machine's own address is that of a proxy that the settings don't name.
+pub(crate) fn network_shown(address: IpAddr, base: &Url) -> String {
     match address.to_canonical() {
-        address if address.is_loopback() => "this server's own machine".to_owned(),
+        address if address.is_loopback() && is_loopback(base) => "this server's own machine".to_owned(),
+        address if address.is_loopback() => {
+            "not known: the proxy on this server's machine is not named in `[server] proxies`".to_owned()
+        }
         IpAddr::V4(address) => {
             let [a, b, c, _] = address.octets();
             format!("{a}.{b}.{c}.0/24")
@@ -182,10 +195,20 @@ mod tests {
 
     #[test]
     fn a_network_is_shown_as_coarse_as_it_is_kept() {
-        let check = |address: &str, shown: &str| assert_eq!(network_shown(address.parse().unwrap()), shown);
+        let at = |base: &str, address: &str| network_shown(address.parse().unwrap(), &base.parse().unwrap());
+        let check = |address: &str, shown: &str| assert_eq!(at("http://127.0.0.1:8080/", address), shown);
         check("203.0.113.9", "203.0.113.0/24");
         check("::ffff:203.0.113.9", "203.0.113.0/24");
         check("2001:db8:1:2::3", "2001:db8:1::/48");
         check("127.0.0.1", "this server's own machine");
+    }
+
+    #[test]
+    fn a_stranger_behind_a_proxy_that_nobody_named_is_not_this_machine() {
+        let base = "https://index.example/".parse().unwrap();
+        for address in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
+            let shown = network_shown(address.parse().unwrap(), &base);
+            assert!(shown.starts_with("not known"), "{address}: {shown}");
+        }
     }
 }

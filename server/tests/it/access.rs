@@ -152,6 +152,7 @@ pub(crate) async fn key_of(
         scopes: Scopes::of(scopes),
         expires_at,
         network: None,
+        made_by: None,
     };
     Key {
         record: store.add_key(&key, NOW).await.unwrap(),

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::Method;
+use axum::http::{Method, Request};
 use insta::assert_json_snapshot;
 use mcpindex::check::online::{Consulted, Subject, consult};
 use mcpindex::check::shape::{CODES, IndexAnswers, Question, Questions};

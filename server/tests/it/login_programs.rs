@@ -87,7 +87,7 @@ async fn a_program_gets_a_key_after_a_yes_on_the_page_that_shows_its_code() {
     let answer = browser.get(&next).await;
     let page = answer.text();
     assert!(
-        page.contains("Create a key for desk?") && page.contains("alice"),
+        page.contains("Create a key for “desk”?") && page.contains("alice"),
         "{page}"
     );
     assert!(page.contains("class=\"code-shown\""), "{page}");
@@ -97,6 +97,18 @@ async fn a_program_gets_a_key_after_a_yes_on_the_page_that_shows_its_code() {
         "{policy}"
     );
     assert_eq!(answer.header("cache-control"), "no-store");
+
+    // Whose session ends meanwhile decides after signing in again.
+    let session = browser.cookies.lock().unwrap().clone();
+    let mut sent = fields(&page, CLI_FIELDS);
+    sent.push(("decision", "allow".to_owned()));
+    let sent: Vec<(&str, &str)> = sent.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    browser.cookies.lock().unwrap().clear();
+    let over = browser.post("/cli/login", &sent).await;
+    assert_eq!(over.status, 401);
+    let again = format!("href=\"/login?next={}\"", encoded(&next));
+    assert!(over.text().contains(&again), "{again} {}", over.text());
+    *browser.cookies.lock().unwrap() = session;
 
     let answer = decide(&browser, &next, CLI_FIELDS, "allow").await;
     let location = answer.header("location");
@@ -472,6 +484,21 @@ async fn whoever_guesses_codes_is_slowed_down() {
         .post("/device", &[("csrf", &token), ("code", "WDJB-MJHT")])
         .await;
     assert_eq!(answer.status, 429);
+}
+
+#[tokio::test]
+async fn whoever_guesses_codes_from_many_addresses_is_slowed_down() {
+    let (_github, index) = index().await;
+    let mut browser = index.browser();
+    browser.sign_in("github", "/").await;
+    let token = browser.token("/device").await;
+    let guess = [("csrf", token.as_str()), ("code", "WDJB-MJHT")];
+    for number in 0..10 {
+        browser.address = format!("192.0.2.{}", 10 + number).parse().unwrap();
+        assert_eq!(browser.post("/device", &guess).await.status, 200);
+    }
+    browser.address = "192.0.2.99".parse().unwrap();
+    assert_eq!(browser.post("/device", &guess).await.status, 429);
 }
 
 #[tokio::test]
