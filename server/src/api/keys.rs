@@ -216,7 +216,7 @@ pub(crate) async fn list(
     responses(
         (status = 201, body = NewKeyBody),
         (status = 409, description = "The account has too many keys"),
-        (status = 429, description = "Too many keys were made within the hour"),
+        (status = 429, description = "Too many keys were made within the hour, or too many that don't work came from this address; `Retry-After` says when to come again"),
         (status = 413, description = "More than 64 KiB"),
     )
 )]
@@ -263,7 +263,7 @@ pub(crate) async fn create(
         (status = 201, body = NewKeyBody),
         (status = 404, description = "No such key of whoever asks"),
         (status = 409, description = "It has ended, or was rotated before"),
-        (status = 429, description = "Too many keys were made within the hour"),
+        (status = 429, description = "Too many keys were made within the hour, or too many that don't work came from this address; `Retry-After` says when to come again"),
         (status = 413, description = "More than 64 KiB"),
     )
 )]

@@ -613,7 +613,7 @@ async fn no_key_comes_back_in_any_answer() {
         }
     }
     let refused = index.get(&format!("/api/v1/servers?key={stray}")).await;
-    insta::assert_snapshot!(refused.json()["detail"].as_str().unwrap(), @r#"send the key as `Authorization: Bearer mcpk_…`; addresses are kept in histories and logs, so put a new key in the place of this one (`mcpindex keys rotate`)"#);
+    insta::assert_snapshot!(refused.json()["detail"].as_str().unwrap(), @r#"send the key as `Authorization: Bearer mcpk_…`; addresses are kept in histories and logs, so revoke this one and get another (`mcpindex keys revoke`, then `mcpindex login`)"#);
     index.stop().await;
 }
 

@@ -184,7 +184,7 @@ async fn an_address_that_nobody_verified_lets_nobody_in() {
     check(Wrong::EmailNotVerified, "You may not use this index").await;
     check(
         Wrong::EmailNotVerified,
-        "no verified e-mail address is in `acme.example`",
+        "no verified e-mail address is in <code>acme.example</code>",
     )
     .await;
 }
