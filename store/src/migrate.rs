@@ -39,6 +39,7 @@ migrations! {
     10 "0010_accounts",
     11 "0011_answers",
     12 "0012_receipts",
+    16 "0016_made_by",
 }
 
 /// How far a database's schema is from this program's.
