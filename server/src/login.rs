@@ -557,6 +557,21 @@ mod tests {
     }
 
     #[test]
+    fn googles_issuer_is_google_in_whatever_section() {
+        let settings = LoginSettings {
+            oidc: github().github,
+            oidc_issuer: Some(GOOGLE.to_owned()),
+            ..github()
+        };
+        let login = new(&settings, None, "127.0.0.1:1").unwrap();
+        let hosts_domains = login.providers.iter().any(|provider| match provider {
+            Provider::Oidc(oidc) => oidc.hosts_domains,
+            _ => false,
+        });
+        assert!(hosts_domains);
+    }
+
+    #[test]
     fn a_secret_comes_from_one_place_and_is_in_no_text() {
         let mut settings = github();
         assert!(!format!("{settings:?}").contains("hush"));

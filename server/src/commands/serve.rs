@@ -564,6 +564,44 @@ mod tests {
     }
 
     #[test]
+    fn people_who_come_through_a_proxy_that_nobody_named_are_a_warning() {
+        let check = |public: Option<&str>, proxies: &[&str], warns: bool| {
+            let mut settings = Settings::defaults(PathBuf::from("data"));
+            settings.server.public_url = public.map(|url| url.parse().expect("a URL"));
+            settings.server.proxies = proxies
+                .iter()
+                .map(|proxy| proxy.parse().expect("an address"))
+                .collect();
+            assert_eq!(
+                proxy_warning(&settings).is_some(),
+                warns,
+                "{public:?} {proxies:?}"
+            );
+        };
+        check(None, &[], false);
+        check(Some("http://localhost:9/"), &[], false);
+        check(Some("https://a.example/"), &[], true);
+        check(Some("https://a.example/"), &["127.0.0.1"], false);
+    }
+
+    #[tokio::test]
+    async fn accounts_of_a_provider_that_is_gone_are_named() {
+        let database = mcpindex_store::testing::TestStore::sqlite().await;
+        let store = &database.store;
+        store.local_account("ci", 0).await.expect("made");
+        assert_eq!(strangers(store, &Login::none()).await.expect("told"), None);
+        let ada = mcpindex_store::accounts::SignIn {
+            issuer: "https://gone.example".to_owned(),
+            subject: "1".to_owned(),
+            login: "ada".to_owned(),
+            email: None,
+        };
+        store.sign_in(&ada, 0).await.expect("made");
+        let told = strangers(store, &Login::none()).await.expect("told");
+        assert!(told.is_some_and(|told| told.starts_with("1 of https://gone.example can't sign in")));
+    }
+
+    #[test]
     fn a_look_counts_once_and_only_when_expected() {
         let key = |version: &str| ("npm:a".to_owned(), version.to_owned());
         let mut expected = Expected::new(HashSet::from([key("1.0.0"), key("1.1.0")]));
