@@ -296,6 +296,9 @@ pub enum AdminKeys {
     Revoke {
         /// Its id, `key_…`
         id: String,
+        /// And all that was made with it: for a key that somebody else may have had
+        #[arg(long)]
+        made: bool,
     },
 }
 

@@ -69,6 +69,26 @@ pub struct ServerSettings {
     pub metrics: Option<Metrics>,
 }
 
+/// Where a server is and how it is reached, on which depends what it lets whom do when nothing is said.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'s> {
+    /// Where it listens.
+    pub listening: SocketAddr,
+    /// The address that people use, when it is another one.
+    pub public_url: Option<&'s Url>,
+    /// The proxies in front of it.
+    pub proxies: &'s [IpAddr],
+}
+
+impl Place<'_> {
+    /// Whether only this machine is meant to reach it: a public address or a proxy in front says otherwise.
+    pub fn is_local(&self) -> bool {
+        self.listening.ip().is_loopback()
+            && self.proxies.is_empty()
+            && self.public_url.is_none_or(is_loopback)
+    }
+}
+
 /// `[access]`: who may read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessSettings {
@@ -267,7 +287,7 @@ impl Settings {
     /// How signals are taken in by a server that listens here.
     pub fn for_ingest(&self, listening: SocketAddr) -> IngestRules {
         IngestRules {
-            open: self.ingest.open.unwrap_or(self.is_local(listening)),
+            open: self.ingest.open.unwrap_or(self.place(listening).is_local()),
             fleet: self.fleet.clone(),
             keep: self.ingest.keep.seconds(),
             receipts: self.receipts.open.then(|| self.receipts.keep.seconds()),
@@ -276,7 +296,7 @@ impl Settings {
 
     /// Who may do what at a server that listens here.
     pub fn for_access(&self, listening: SocketAddr) -> AccessRules {
-        let by_place = if self.is_local(listening) {
+        let by_place = if self.place(listening).is_local() {
             Read::Public
         } else {
             Read::Members
@@ -294,9 +314,13 @@ impl Settings {
         }
     }
 
-    /// Whether only this machine is meant to reach a server that listens here: behind a proxy, a public address says otherwise.
-    fn is_local(&self, listening: SocketAddr) -> bool {
-        listening.ip().is_loopback() && self.server.public_url.as_ref().is_none_or(is_loopback)
+    /// Where a server is that listens here.
+    pub fn place(&self, listening: SocketAddr) -> Place<'_> {
+        Place {
+            listening,
+            public_url: self.server.public_url.as_ref(),
+            proxies: &self.server.proxies,
+        }
     }
 
     fn read_file(&mut self, path: &Path, text: &str) -> Result<(), ConfigError> {
@@ -671,6 +695,12 @@ mod tests {
             "[server]\npublic_url = \"http://localhost:9/\"\n",
             "127.0.0.1:1",
             Read::Public,
+        );
+        // Others come through it, whatever address it has.
+        check(
+            "[server]\nproxies = [\"127.0.0.1\"]\n",
+            "127.0.0.1:1",
+            Read::Members,
         );
         check("[access]\nread = \"public\"\n", "0.0.0.0:1", Read::Public);
         check("[access]\nread = \"members\"\n", "127.0.0.1:1", Read::Members);

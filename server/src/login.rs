@@ -23,7 +23,6 @@ pub mod session;
 pub mod settings;
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,10 +30,12 @@ use mcpindex::clock::Clock;
 use mcpindex::index::is_loopback;
 use mcpindex::wire::http::HttpClient;
 use mcpindex_store::Store;
+use mcpindex_store::accounts::Account;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 use url::{Host, Url};
 
+use crate::config::Place;
 use admission::Person;
 use error::SignInError;
 use exchange::Registered;
@@ -44,6 +45,8 @@ use outgoing::Outgoing;
 use secret::Secret;
 use settings::{Allow, ClientSettings, LoginSettings, Named};
 
+/// The issuer of whoever signs in at a development index.
+pub(crate) const DEV: &str = "dev";
 /// The most bytes of a file that holds a secret.
 const MAX_SECRET: usize = 4_096;
 
@@ -118,15 +121,19 @@ impl Login {
         }
     }
 
-    /// By the settings, for a server that listens here and that people know by `base`. An error is one line that says what is
+    /// By the settings, for a server that is here and that people know by `base`. An error is one line that says what is
     /// wrong and what would be right.
     pub fn new(
         settings: &LoginSettings,
         base: &Url,
-        public_url: Option<&Url>,
-        listening: SocketAddr,
+        place: Place<'_>,
         client: Arc<dyn HttpClient>,
     ) -> Result<Login, String> {
+        let Place {
+            listening,
+            public_url,
+            proxies,
+        } = place;
         let mut providers = Vec::new();
         if let Some(client) = registered("github", &settings.github)? {
             providers.push(Provider::Github(Github::new(
@@ -183,16 +190,38 @@ impl Login {
                      {listening}: listen on 127.0.0.1 or unset it"
                 ));
             }
+            if let Some(proxy) = proxies.first() {
+                return Err(format!(
+                    "[login] dev lets anybody in under any name, so it is for this machine alone, and [server] proxies says that \
+                     others come through {proxy}: unset one of them"
+                ));
+            }
             providers.push(Provider::Dev);
         }
         let is_on = !providers.is_empty();
         Ok(Login {
             device: is_on && settings.device,
-            published_form: is_on && settings.published_form.unwrap_or(listening.ip().is_loopback()),
+            published_form: is_on && settings.published_form.unwrap_or(place.is_local()),
             providers,
             allow: settings.allow.clone(),
             out: Some(Outgoing(client)),
         })
+    }
+
+    /// Whether this account's keys and sessions count here: one that anybody could make under any name at a development index
+    /// is nobody's at any other.
+    pub(crate) fn may_be_signed_in(&self, account: &Account) -> bool {
+        account.issuer != DEV || self.has(Named::Dev)
+    }
+
+    /// The issuers that people sign in with here.
+    pub(crate) fn issuers(&self) -> Vec<String> {
+        let issuer = |provider: &Provider| match provider {
+            Provider::Github(github) => github.issuer(),
+            Provider::Google(oidc) | Provider::Oidc(oidc) => oidc.issuer.clone(),
+            Provider::Dev => DEV.to_owned(),
+        };
+        self.providers.iter().map(issuer).collect()
     }
 
     /// Whether anybody can sign in.
@@ -416,19 +445,34 @@ fn secret_of(file: &std::path::Path) -> Result<SecretString, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use mcpindex_crawler::guarded_client::GuardedClient;
 
     use super::*;
 
     fn new(settings: &LoginSettings, public: Option<&str>, listening: &str) -> Result<Login, String> {
+        behind(&[], settings, public, listening)
+    }
+
+    fn behind(
+        proxies: &[IpAddr],
+        settings: &LoginSettings,
+        public: Option<&str>,
+        listening: &str,
+    ) -> Result<Login, String> {
         let public: Option<Url> = public.map(|url| url.parse().unwrap());
-        let listening: SocketAddr = listening.parse().unwrap();
         let base = public
             .clone()
-            .unwrap_or_else(|| format!("http://127.0.0.1:{}/", listening.port()).parse().unwrap());
+            .unwrap_or_else(|| "http://127.0.0.1:1/".parse().unwrap());
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Arc::new(GuardedClient::new(&[], false).unwrap());
-        Login::new(settings, &base, public.as_ref(), listening, client)
+        let place = Place {
+            listening: listening.parse().unwrap(),
+            public_url: public.as_ref(),
+            proxies,
+        };
+        Login::new(settings, &base, place, client)
     }
 
     fn github() -> LoginSettings {
@@ -468,6 +512,9 @@ mod tests {
             "127.0.0.1:1",
             "public_url is https://a.example/",
         );
+        let proxy: IpAddr = "127.0.0.1".parse().unwrap();
+        let refused = behind(&[proxy], &dev(), None, "127.0.0.1:1").unwrap_err();
+        assert!(refused.contains("others come through 127.0.0.1"), "{refused}");
     }
 
     #[test]
@@ -498,7 +545,30 @@ mod tests {
         assert!(new(&github(), None, "127.0.0.1:1").unwrap().published_form);
         let public = new(&github(), Some("https://a.example/"), "0.0.0.0:1").unwrap();
         assert!(!public.published_form);
+        // A proxy on this machine brings others to a server that listens for this machine alone.
+        let proxied = new(&github(), Some("https://a.example/"), "127.0.0.1:1").unwrap();
+        assert!(!proxied.published_form);
+        let proxy: IpAddr = "127.0.0.1".parse().unwrap();
+        let proxied = behind(&[proxy], &github(), None, "127.0.0.1:1").unwrap();
+        assert!(!proxied.published_form);
+        let local = new(&github(), Some("http://localhost:9/"), "127.0.0.1:1").unwrap();
+        assert!(local.published_form);
         assert!(!Login::none().published_form && !Login::none().device);
+    }
+
+    #[test]
+    fn googles_issuer_is_google_in_whatever_section() {
+        let settings = LoginSettings {
+            oidc: github().github,
+            oidc_issuer: Some(GOOGLE.to_owned()),
+            ..github()
+        };
+        let login = new(&settings, None, "127.0.0.1:1").unwrap();
+        let hosts_domains = login.providers.iter().any(|provider| match provider {
+            Provider::Oidc(oidc) => oidc.hosts_domains,
+            _ => false,
+        });
+        assert!(hosts_domains);
     }
 
     #[test]

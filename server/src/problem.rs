@@ -213,8 +213,8 @@ impl Problem {
             StatusCode::BAD_REQUEST,
             "key-in-address",
             "A key does not belong in an address",
-            "send the key as `Authorization: Bearer mcpk_…`; addresses are kept in histories and logs, so put a new key in \
-             the place of this one (`mcpindex keys rotate`)"
+            "send the key as `Authorization: Bearer mcpk_…`; addresses are kept in histories and logs, so revoke this \
+             one and get another (`mcpindex keys revoke`, then `mcpindex login`)"
                 .to_owned(),
         )
     }
@@ -271,7 +271,7 @@ impl Problem {
             StatusCode::NOT_FOUND => return Problem::no_page(),
             StatusCode::METHOD_NOT_ALLOWED => (
                 "method-not-allowed",
-                "Only to be read",
+                "Not in this way",
                 "this address answers only the methods in the `Allow` header",
             ),
             StatusCode::PAYLOAD_TOO_LARGE => (

@@ -27,6 +27,8 @@ use crate::access::gate::gate;
 use crate::access::redaction::shown_path;
 use crate::app::App;
 use crate::headers::REQUEST_ID;
+use crate::login::session::name_host;
+use crate::pages::sign_in::may_be_compressed;
 use crate::{api, assets, headers, measure, openapi, pages, problem};
 
 /// The longest that making one answer may take.
@@ -94,7 +96,10 @@ pub fn router(app: App) -> Router {
         .route("/device", get(pages::device::device).post(pages::device::enter))
         .route("/device/decision", post(pages::device::decide))
         .route("/account", get(pages::account::account))
-        .route("/account/keys", post(pages::account::create_key))
+        .route(
+            "/account/keys",
+            get(pages::account::to_account).post(pages::account::create_key),
+        )
         .route("/account/keys/{id}/revoke", post(pages::account::revoke_key))
         .route("/account/sessions/end", post(pages::account::end_sessions))
         .route("/api/auth/login/start", get(api::sign_in::published_start))
@@ -134,10 +139,10 @@ pub fn router(app: App) -> Router {
 fn within_layers(table: Router, app: Arc<App>, answer_time: Duration) -> Router {
     let around = move |request, next| around(Arc::clone(&app), answer_time, request, next);
     let gzip = CompressionLayer::new().gzip(true);
-    let table = table.layer((
-        from_fn(around),
-        gzip.compress_when(DefaultPredicate::new().and(SizeAbove::new(MIN_GZIP))),
-    ));
+    let worth_it = DefaultPredicate::new()
+        .and(SizeAbove::new(MIN_GZIP))
+        .and(may_be_compressed);
+    let table = table.layer((from_fn(around), gzip.compress_when(worth_it)));
     // Outside of the table, since the table itself says which methods a route has, whatever its layers answer.
     Router::new()
         .fallback_service(table)
@@ -148,6 +153,7 @@ fn within_layers(table: Router, app: Arc<App>, answer_time: Duration) -> Router 
 /// of its own costs every request several allocations.
 async fn around(app: Arc<App>, answer_time: Duration, mut request: Request, next: Next) -> Response {
     let start = Instant::now();
+    name_host(&mut request);
     let id = headers::request_id(&mut request);
     let (uri, method) = (request.uri().clone(), request.method().clone());
     let route = request.extensions().get::<MatchedPath>().cloned();

@@ -321,6 +321,32 @@ impl Store {
         Ok(there == 1)
     }
 
+    /// Makes members of all accounts of this issuer; how many were more.
+    pub async fn demote_all_of(&self, issuer: &str) -> Result<u64, StoreError> {
+        let mut session = self.write().await?;
+        hold_admins(&mut session).await?;
+        let demoted = on!(session, connection => {
+            sqlx::query("UPDATE account SET role = 'member' WHERE issuer = $1 AND role <> 'member'")
+                .bind(stored(issuer)).execute(connection).await?.rows_affected()
+        });
+        session.commit().await?;
+        Ok(demoted)
+    }
+
+    /// The issuers of enabled accounts, and how many each has.
+    pub async fn issuers(&self) -> Result<Vec<(String, i64)>, StoreError> {
+        let mut session = self.read().await?;
+        let rows: Vec<(String, i64)> = on!(session, connection => {
+            sqlx::query_as(
+                "SELECT issuer, COUNT(*) FROM account WHERE disabled_at IS NULL GROUP BY issuer ORDER BY issuer",
+            )
+            .fetch_all(connection).await?
+        });
+        rows.into_iter()
+            .map(|(issuer, count)| Ok((restored(issuer)?, count)))
+            .collect()
+    }
+
     /// Whether an enabled account is an admin.
     pub async fn has_admin(&self) -> Result<bool, StoreError> {
         let mut session = self.read().await?;

@@ -40,6 +40,7 @@ migrations! {
     11 "0011_answers",
     12 "0012_receipts",
     13 "0013_agreement",
+    14 "0014_made_by",
 }
 
 /// How far a database's schema is from this program's.

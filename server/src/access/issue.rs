@@ -3,7 +3,7 @@
 //! Invariant: nobody gets more by asking with a key than that key allows, nor for longer than it lives, nor more than the
 //! account's role does; the key itself is given to the one who asked and to nobody else.
 
-use mcpindex_store::accounts::{Account, KeyMaterial, KeyRecord, Role, Scope, Scopes, Successor};
+use mcpindex_store::accounts::{Account, KeyMaterial, KeyRecord, NewKey, Role, Scope, Scopes, Successor};
 use mcpindex_store::signals::Network;
 use mcpindex_store::{Store, StoreError};
 
@@ -28,6 +28,8 @@ pub(crate) struct Wish {
     /// When it ends at the latest, whatever `days` say: the end of the key that asks. A thief of a key that ends would otherwise
     /// make one that doesn't. `None` where a person or the shell asks, or a key without an end.
     pub(crate) ends_by: Option<i64>,
+    /// The id of the key that asks, if one does.
+    pub(crate) made_by: Option<String>,
 }
 
 /// Why a key was not given.
@@ -83,7 +85,8 @@ impl Wish {
         Ok(())
     }
 
-    fn material(&self, text: &KeyText, network: Option<Network>, now: i64) -> KeyMaterial {
+    /// The key without its owner.
+    pub(crate) fn material(&self, text: &KeyText, network: Option<Network>, now: i64) -> KeyMaterial {
         let wished = self
             .days
             .map(|days| now.saturating_add(i64::from(days).saturating_mul(DAY)));
@@ -107,9 +110,12 @@ pub(crate) async fn issue(
 ) -> Result<(KeyText, KeyRecord), IssueError> {
     wish.check_for(account)?;
     let text = KeyText::generate()?;
-    let key = wish
-        .material(&text, network, now)
-        .for_account(account.id, wish.name.clone());
+    let key = NewKey {
+        made_by: wish.made_by.clone(),
+        ..wish
+            .material(&text, network, now)
+            .for_account(account.id, wish.name.clone())
+    };
     let record = store.add_key(&key, now).await?;
     Ok((text, record))
 }
@@ -129,13 +135,13 @@ pub(crate) async fn issue_local(
     Ok((text, record, account))
 }
 
-/// Puts a new key in the place of one of this account's, for as long as that was to live, but not beyond `ends_by`. `None`: no
+/// Puts a new key in the place of one of this account's, for as long as that was to live, but not beyond the end of the key that asks. `None`: no
 /// such key works, or it was rotated before.
 pub(crate) async fn rotate(
     store: &Store,
     account: &Account,
     id: &str,
-    ends_by: Option<i64>,
+    asking: Option<&KeyRecord>,
     network: Network,
     now: i64,
 ) -> Result<Option<(KeyText, KeyRecord)>, IssueError> {
@@ -144,7 +150,8 @@ pub(crate) async fn rotate(
         hash: text.hash(),
         shown: text.shown(),
         network: Some(network),
-        ends_by,
+        ends_by: asking.and_then(|key| key.expires_at),
+        made_by: asking.map(|key| key.id.clone()),
     };
     let record = store.rotate_key(id, Some(account.id), &successor, now).await?;
     Ok(record.map(|record| (text, record)))
@@ -173,6 +180,7 @@ mod tests {
                 scopes: Scopes::of(scopes),
                 days,
                 ends_by: None,
+                made_by: None,
             };
             let found = wish
                 .check_for(&account(role))

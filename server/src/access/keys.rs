@@ -133,24 +133,23 @@ impl Keys {
         hash: SecretHash,
         address: IpAddr,
     ) -> Result<Option<Arc<KeyHolder>>, Problem> {
-        let limits = &app.access.limits;
-        if !limits.has_left(Counted::FailedKey, address) {
-            return Err(Problem::limited(
-                "too many keys that don't work came from this address",
-            ));
-        }
         let now = app.now();
         let forgotten = self.forgotten.load(Ordering::Acquire);
         let found = app.store.key_of(hash).await?;
         let holder = found
-            .filter(|(key, account)| key.works(now) && account.disabled_at.is_none())
+            .filter(|(key, account)| {
+                key.works(now) && account.disabled_at.is_none() && app.login.may_be_signed_in(account)
+            })
             .map(|(key, account)| Arc::new(KeyHolder { account, key }));
         let remember_for = match holder {
             Some(_) => GOOD_FOR,
-            None => {
-                limits.allows(Counted::FailedKey, address, 1);
-                UNKNOWN_FOR
+            // Who has a key that works is let in, whatever others behind the same address bring.
+            None if !app.access.limits.allows(Counted::FailedKey, address, 1) => {
+                return Err(Problem::limited(
+                    "too many keys that don't work came from this address",
+                ));
             }
+            None => UNKNOWN_FOR,
         };
         let mut known = lock(&self.known);
         if known.len() >= MOST {
@@ -170,6 +169,13 @@ impl Keys {
         let mut known = lock(&self.known);
         self.forgotten.fetch_add(1, Ordering::AcqRel);
         known.retain(|_, known| is_other(known));
+    }
+
+    /// Looks every key up again when it comes next.
+    pub(crate) fn forget_all(&self) {
+        let mut known = lock(&self.known);
+        self.forgotten.fetch_add(1, Ordering::AcqRel);
+        known.clear();
     }
 
     /// Looks this key up again when it comes next.

@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use mcpindex::clock::Clock;
 use sha2::{Digest as _, Sha256};
 
-/// Counters that are kept of each kind of sender: IPv4 addresses, IPv6 networks, keys. A flood of one kind leaves the others alone.
+/// Counters that are kept of each kind of sender: IPv4 addresses, IPv6 networks, keys, accounts.
+/// A flood of one kind leaves the others alone.
 const MOST: usize = 50_000;
 
 /// What an IPv6 /48 may do, in times of what one sender may, and so many of its /64s have counters of their own; what comes from
@@ -87,6 +88,8 @@ pub(crate) enum Counted {
     LeakReport,
     /// Set-up codes typed in.
     SetupCode,
+    /// Keys made or rotated, of one account.
+    KeyMade,
 }
 
 /// Who is counted.
@@ -95,6 +98,8 @@ pub(crate) enum Sender<'s> {
     Address(IpAddr),
     /// A key, by its public id.
     Key(&'s str),
+    /// An account, by its number.
+    Account(i64),
 }
 
 impl From<IpAddr> for Sender<'_> {
@@ -112,6 +117,7 @@ enum Who {
     /// An IPv6 /48.
     Site([u8; 6]),
     Key([u8; 8]),
+    Account(i64),
     /// Those for whom there is no room.
     Rest,
 }
@@ -131,6 +137,7 @@ struct Tables {
     addresses: Table,
     networks: Table,
     keys: Table,
+    accounts: Table,
 }
 
 #[derive(Default)]
@@ -171,6 +178,8 @@ impl Limits {
             Counted::LoginStart => (20, MINUTE),
             Counted::CodeRedeemed | Counted::DeviceEntry | Counted::SetupCode => (10, MINUTE),
             Counted::FailedKey | Counted::LeakReport => (60, MINUTE),
+            // Of the most that work at once, a tenth: enough for whoever sets up a fleet, and a year's rows stay listable.
+            Counted::KeyMade => (50, HOUR),
             // Twenty devices at their pace of five seconds.
             Counted::DevicePoll => (240, MINUTE),
         }
@@ -178,21 +187,13 @@ impl Limits {
 
     /// Uses up `amount` for this sender; false, and nothing used, when that is more than is left.
     pub(crate) fn allows<'s>(&self, counted: Counted, sender: impl Into<Sender<'s>>, amount: u64) -> bool {
-        self.judge(counted, sender.into(), amount, true)
-    }
-
-    /// Whether this sender may still do it, without using anything up.
-    pub(crate) fn has_left<'s>(&self, counted: Counted, sender: impl Into<Sender<'s>>) -> bool {
-        self.judge(counted, sender.into(), 1, false)
-    }
-
-    fn judge(&self, counted: Counted, sender: Sender<'_>, amount: u64, uses: bool) -> bool {
         let (rate, length) = self.rate(counted);
         let now = self.clock.unix_seconds();
         let window = Window::at(now, length);
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        let (table, who, site) = match sender {
+        let (table, who, site) = match sender.into() {
             Sender::Key(id) => (&mut tables.keys, Who::Key(key_part(id)), None),
+            Sender::Account(id) => (&mut tables.accounts, Who::Account(id), None),
             Sender::Address(address) => match address.to_canonical() {
                 IpAddr::V4(address) => (&mut tables.addresses, Who::Address(address.octets()), None),
                 IpAddr::V6(address) => {
@@ -221,7 +222,7 @@ impl Limits {
         let fits = counters
             .iter()
             .all(|(counter, most)| table.window(*counter, window).used.saturating_add(amount) <= *most);
-        if fits && uses {
+        if fits {
             for (counter, _) in &counters {
                 table.note(*counter, window, amount);
             }
@@ -334,15 +335,11 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_counted_by_itself_and_looking_uses_nothing_up() {
+    fn a_key_is_counted_by_itself() {
         let (limits, _) = limits(3);
         let key = |id| Sender::Key(id);
         assert!(limits.allows(Counted::KeyBatches, key("key_1"), 1_200));
-        assert!(!limits.has_left(Counted::KeyBatches, key("key_1")));
         assert!(!limits.allows(Counted::KeyBatches, key("key_1"), 1));
-        for _ in 0..3 {
-            assert!(limits.has_left(Counted::KeyBatches, key("key_2")));
-        }
         assert!(limits.allows(Counted::KeyBatches, key("key_2"), 1_200));
     }
 
@@ -361,7 +358,7 @@ mod tests {
         };
         assert_eq!(granted(0..1), 3, "as one address has");
         assert_eq!(granted(1..60_000), 147, "with the rest, 50 times as much");
-        assert!(!limits.has_left(Counted::Batches, network(0, 60_001)));
+        assert!(!allows(0, 60_001));
         assert!(allows(1, 0), "another /48");
         hand.0.store(180, Ordering::Relaxed);
         assert_eq!(granted(60_000..60_001), 3);
@@ -375,7 +372,6 @@ mod tests {
                 limits.allows(Counted::Batches, network(0, number), 1),
                 number < 50_000
             );
-            limits.has_left(Counted::FailedKey, network(0, number));
         }
         let tables = limits.tables.lock().unwrap();
         assert_eq!(tables.networks.windows.len(), 51);

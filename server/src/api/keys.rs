@@ -6,11 +6,10 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, Request, State};
-use axum::http::StatusCode;
 use axum::http::header::CACHE_CONTROL;
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use mcpindex_store::StoreError;
 use mcpindex_store::accounts::{KeyRecord, Scope, Scopes};
 use mcpindex_store::signals::Network;
 use serde::{Deserialize, Serialize};
@@ -21,9 +20,11 @@ use crate::access::Caller;
 use crate::access::issue::{self, IssueError, Wish, issue};
 use crate::access::key::KeyText;
 use crate::access::keys::KeyHolder;
-use crate::access::limits::Counted;
+use crate::access::limits::{Counted, Sender};
 use crate::app::App;
+use crate::login::key::refused;
 use crate::problem::Problem;
+use crate::query::Query;
 use crate::when::{DAY, rfc3339};
 
 const WISH: &str =
@@ -67,6 +68,8 @@ pub(crate) struct KeyBody {
     revoked_at: Option<String>,
     /// The key that a rotation put in its place.
     replaced_by: Option<String>,
+    /// The key that it was made or rotated with; null: a person made it.
+    made_by: Option<String>,
     /// Whether it is the one that asks.
     current: bool,
 }
@@ -118,6 +121,7 @@ fn key_body(key: KeyRecord, current: &str) -> KeyBody {
         last_used_on: key.last_used_on.and_then(day),
         revoked_at: key.revoked_at.and_then(rfc3339),
         replaced_by: key.replaced_by,
+        made_by: key.made_by,
     }
 }
 
@@ -131,6 +135,32 @@ fn holder(caller: &Caller) -> Result<&Arc<KeyHolder>, Problem> {
     match caller {
         Caller::Key(holder) => Ok(holder),
         Caller::Anonymous | Caller::Session => Err(Problem::unauthorized()),
+    }
+}
+
+/// [`holder`] of a key that may change keys: one that another has taken the place of may not, since it is on its way out and
+/// who had it may still have it.
+fn manager(caller: &Caller) -> Result<&Arc<KeyHolder>, Problem> {
+    let holder = holder(caller)?;
+    match &holder.key.replaced_by {
+        None => Ok(holder),
+        Some(successor) => Err(Problem::forbidden(format!(
+            "`{successor}` has taken the place of the key that you ask with: change keys with that one, or on your account's page"
+        ))),
+    }
+}
+
+/// Counts a key that is made.
+pub(crate) fn may_make(app: &App, account: i64) -> Result<(), Problem> {
+    match app
+        .access
+        .limits
+        .allows(Counted::KeyMade, Sender::Account(account), 1)
+    {
+        true => Ok(()),
+        false => Err(Problem::limited(
+            "50 keys of this account were made within an hour",
+        )),
     }
 }
 
@@ -158,7 +188,7 @@ pub(crate) async fn whoami(Extension(caller): Extension<Caller>) -> Result<Json<
     }))
 }
 
-/// The keys of whoever asks.
+/// The keys of whoever asks: all that work, and the latest that ended.
 #[utoipa::path(
     get,
     path = "/api/v1/keys",
@@ -171,7 +201,7 @@ pub(crate) async fn list(
     Extension(caller): Extension<Caller>,
 ) -> Result<Json<KeysBody>, Problem> {
     let holder = holder(&caller)?;
-    let keys = app.store.keys(Some(holder.account.id)).await?;
+    let keys = app.store.keys_of(holder.account.id, app.now()).await?;
     let keys = keys.into_iter().map(|key| key_body(key, &holder.key.id));
     Ok(Json(KeysBody { keys: keys.collect() }))
 }
@@ -186,6 +216,7 @@ pub(crate) async fn list(
     responses(
         (status = 201, body = NewKeyBody),
         (status = 409, description = "The account has too many keys"),
+        (status = 429, description = "Too many keys were made within the hour, or too many that don't work came from this address; `Retry-After` says when to come again"),
         (status = 413, description = "More than 64 KiB"),
     )
 )]
@@ -194,7 +225,7 @@ pub(crate) async fn create(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let holder = holder(&caller)?;
+    let holder = manager(&caller)?;
     let network = Network::of(app.access.sender(request.extensions(), request.headers()));
     let body: WishBody = body_of(request, WISH).await?;
     let scopes: Scopes = body
@@ -210,7 +241,9 @@ pub(crate) async fn create(
         scopes,
         days: body.expires_in_days,
         ends_by: holder.key.expires_at,
+        made_by: Some(holder.key.id.clone()),
     };
+    may_make(&app, holder.account.id)?;
     let issued = issue(&app.store, &holder.account, &wish, Some(network), app.now()).await;
     let (text, record) = issued.map_err(not_issued)?;
     Ok(given(&text, record, &holder.key.id))
@@ -230,6 +263,7 @@ pub(crate) async fn create(
         (status = 201, body = NewKeyBody),
         (status = 404, description = "No such key of whoever asks"),
         (status = 409, description = "It has ended, or was rotated before"),
+        (status = 429, description = "Too many keys were made within the hour, or too many that don't work came from this address; `Retry-After` says when to come again"),
         (status = 413, description = "More than 64 KiB"),
     )
 )]
@@ -239,11 +273,12 @@ pub(crate) async fn rotate(
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let holder = holder(&caller)?;
+    let holder = manager(&caller)?;
     let network = Network::of(app.access.sender(request.extensions(), request.headers()));
     reachable(&app, holder, &id).await?;
-    let ends_by = holder.key.expires_at;
-    let rotated = issue::rotate(&app.store, &holder.account, &id, ends_by, network, app.now()).await;
+    may_make(&app, holder.account.id)?;
+    let asking = Some(&holder.key);
+    let rotated = issue::rotate(&app.store, &holder.account, &id, asking, network, app.now()).await;
     app.access.keys.forget(&id);
     let (text, record) = rotated.map_err(not_issued)?.ok_or_else(|| {
         Problem::conflict(format!(
@@ -259,7 +294,10 @@ pub(crate) async fn rotate(
     path = "/api/v1/keys/{id}",
     tag = "keys",
     security(("key" = [])),
-    params(("id" = String, Path, description = "`key_…`")),
+    params(
+        ("id" = String, Path, description = "`key_…`"),
+        ("made" = Option<String>, Query, description = "`too`: and all that was made with it, for a key that somebody else may have"),
+    ),
     responses(
         (status = 204, description = "It doesn't work any more; another replica may take 30 seconds to know"),
         (status = 404, description = "No such key of whoever asks"),
@@ -269,13 +307,28 @@ pub(crate) async fn revoke(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
+    uri: Uri,
 ) -> Result<StatusCode, Problem> {
-    let holder = holder(&caller)?;
+    // A key ends itself whatever became of it.
+    let holder = match holder(&caller)? {
+        holder if holder.key.id == id => holder,
+        _ => manager(&caller)?,
+    };
+    let query = Query::strict(&uri, &["made"])?;
+    let with_made = match query.value("made") {
+        None => false,
+        Some("too") => true,
+        Some(_) => return Err(Problem::bad_parameter("made", "`too`, or to be left out")),
+    };
     reachable(&app, holder, &id).await?;
-    app.store
-        .revoke_key(&id, Some(holder.account.id), app.now())
-        .await?;
-    app.access.keys.forget(&id);
+    let (account, now) = (Some(holder.account.id), app.now());
+    if with_made {
+        app.store.revoke_key_and_made(&id, account, now).await?;
+        app.access.keys.forget_all();
+    } else {
+        app.store.revoke_key(&id, account, now).await?;
+        app.access.keys.forget(&id);
+    }
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -303,8 +356,9 @@ pub(crate) async fn report_leak(State(app): State<App>, request: Request) -> Res
         if app.store.revoke_key_by_hash(hash, app.now()).await? {
             tracing::warn!(
                 shown = text.shown(),
-                "a key was reported as leaked; it is revoked"
+                "a key was reported as leaked; it is revoked, with all that was made with it"
             );
+            app.access.keys.forget_all();
         }
         app.access.keys.forget_hash(hash);
     }
@@ -313,8 +367,8 @@ pub(crate) async fn report_leak(State(app): State<App>, request: Request) -> Res
 
 /// The key of this id is there, of the same account, and allows no more than the one that asks.
 async fn reachable(app: &App, holder: &KeyHolder, id: &str) -> Result<(), Problem> {
-    let keys = app.store.keys(Some(holder.account.id)).await?;
-    let key = keys.into_iter().find(|key| key.id == id).ok_or_else(|| {
+    let key = app.store.key(id, holder.account.id).await?;
+    let key = key.ok_or_else(|| {
         Problem::unknown(
             "unknown-key",
             "No such key",
@@ -352,8 +406,7 @@ fn not_issued(error: IssueError) -> Problem {
     match error {
         IssueError::Wish(detail) => Problem::bad_body(&format!("{WISH}; {detail}")),
         IssueError::NotAllowed(detail) => Problem::forbidden(detail),
-        IssueError::Store(StoreError::Refused { what }) => Problem::conflict(what),
-        IssueError::Store(error) => error.into(),
+        IssueError::Store(error) => refused(error),
         error @ IssueError::Random(_) => Problem::internal(&error),
     }
 }

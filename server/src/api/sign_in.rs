@@ -181,7 +181,7 @@ pub(crate) async fn device_code(State(app): State<App>, request: Request) -> Res
     }
     let asked: DeviceBody = body_of(request, "`{\"name\": …}`").await?;
     let device = Secret::generate().map_err(|error| Problem::internal(&error))?;
-    let (name, network) = (machine_name(&asked.name), network_shown(address));
+    let (name, network) = (machine_name(&asked.name), network_shown(address, &app.base));
     for _ in 0..USER_CODES {
         let letters = code::drawn(code::LETTERS, USER_CODE).map_err(|error| Problem::internal(&error))?;
         let user_code = code::grouped(&letters);

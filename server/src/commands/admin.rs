@@ -13,6 +13,7 @@ use crate::access::issue::{IssueError, Wish, issue, issue_local};
 use crate::args::{Admin, AdminCommand, AdminKeys, CreateKey};
 use crate::config::Settings;
 use crate::exit::{Exit, Failure};
+use crate::login::DEV;
 use crate::output::{self, Ink};
 use crate::when::rfc3339;
 
@@ -25,16 +26,16 @@ const SOON: &str = "a server that runs knows within 30 seconds";
 pub async fn run(settings: Settings, admin: Admin) -> anyhow::Result<Exit> {
     let store = open_store(&settings).await?;
     match admin.command {
-        AdminCommand::MakeAdmin { who } => set_role(&store, &who, Role::Admin).await?,
+        AdminCommand::MakeAdmin { who } => set_role(&store, &settings, &who, Role::Admin).await?,
         AdminCommand::Users { json } => users(&store, json).await?,
-        AdminCommand::Role { who, role } => set_role(&store, &who, role).await?,
+        AdminCommand::Role { who, role } => set_role(&store, &settings, &who, role).await?,
         AdminCommand::Disable { who } => disable(&store, &who).await?,
         AdminCommand::Enable { who } => enable(&store, &who).await?,
         AdminCommand::Keys(AdminKeys::List { of, json }) => keys(&store, of.as_deref(), json).await?,
         AdminCommand::Keys(AdminKeys::Create(create)) | AdminCommand::CreateKey(create) => {
             create_key(&store, create).await?;
         }
-        AdminCommand::Keys(AdminKeys::Revoke { id }) => revoke(&store, &id).await?,
+        AdminCommand::Keys(AdminKeys::Revoke { id, made }) => revoke(&store, &id, made).await?,
         AdminCommand::Purge { install } => purge(&store, install).await?,
     }
     store.close().await;
@@ -86,8 +87,15 @@ fn changed(change: RoleChange, account: &Account, done: &str) -> anyhow::Result<
     }
 }
 
-async fn set_role(store: &Store, who: &str, role: Role) -> anyhow::Result<()> {
+async fn set_role(store: &Store, settings: &Settings, who: &str, role: Role) -> anyhow::Result<()> {
     let account = one(store, who).await?;
+    if account.issuer == DEV && !settings.login.dev && role != Role::Member {
+        let name = named(&account);
+        return Err(Failure::Usage(format!(
+            "{name} signed in while anybody could under any name ([login] dev), so it is no more than a member"
+        ))
+        .into());
+    }
     if account.disabled_at.is_some() {
         let name = named(&account);
         return Err(Failure::Usage(format!("{name} is disabled; `admin enable` comes first")).into());
@@ -214,6 +222,7 @@ fn key_json(key: &KeyRecord) -> serde_json::Value {
         "expires_at": key.expires_at.and_then(rfc3339),
         "revoked_at": key.revoked_at.and_then(rfc3339),
         "replaced_by": key.replaced_by,
+        "made_by": key.made_by,
     })
 }
 
@@ -223,6 +232,7 @@ async fn create_key(store: &Store, create: CreateKey) -> anyhow::Result<()> {
         scopes: create.scopes,
         days: (!create.no_end).then_some(create.days),
         ends_by: None,
+        made_by: None,
     };
     let issued = if create.who.parse::<i64>().is_ok() {
         let account = one(store, &create.who).await?;
@@ -267,8 +277,11 @@ async fn create_key(store: &Store, create: CreateKey) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn revoke(store: &Store, id: &str) -> anyhow::Result<()> {
-    let there = store.revoke_key(id, None, now()).await?;
+async fn revoke(store: &Store, id: &str, made: bool) -> anyhow::Result<()> {
+    let there = match made {
+        true => store.revoke_key_and_made(id, None, now()).await?,
+        false => store.revoke_key(id, None, now()).await?,
+    };
     if !there {
         return Err(Failure::Usage(format!(
             "there is no key `{id}`; `admin keys list` shows their ids"

@@ -70,6 +70,14 @@ impl SignInError {
         }
     }
 
+    /// Whether it is who signed in that can't come in here, and somebody else may.
+    pub(crate) fn wants_another_account(&self) -> bool {
+        matches!(
+            self,
+            SignInError::NotAdmitted { .. } | SignInError::Disabled { .. }
+        )
+    }
+
     /// The provider's own word for why, from a query or an answer.
     pub(crate) fn refused(provider: &str, word: &str) -> SignInError {
         let plain = |c: &char| c.is_ascii_alphanumeric() || "_-.".contains(*c);
@@ -85,6 +93,12 @@ impl SignInError {
 impl From<SignInError> for Problem {
     fn from(error: SignInError) -> Problem {
         let (status, kind, title, advice) = match &error {
+            SignInError::Store(StoreError::Refused { .. }) => (
+                StatusCode::BAD_GATEWAY,
+                "provider-unusable",
+                "What the provider tells can't be kept",
+                "nobody was signed in; tell the administrator of this index",
+            ),
             SignInError::Store(_) | SignInError::Internal(_) => {
                 return match error {
                     SignInError::Store(error) => error.into(),

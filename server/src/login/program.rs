@@ -92,6 +92,16 @@ impl CliRequest {
         links::with_query(&format!("{}/callback", self.origin()), &parameters)
     }
 
+    /// The address of the page on which somebody decides.
+    pub(crate) fn address(&self) -> String {
+        let parameters: Vec<(&str, Option<String>)> = self
+            .parameters()
+            .into_iter()
+            .map(|(name, value)| (name, Some(value)))
+            .collect();
+        links::with_query("/cli/login", &parameters)
+    }
+
     /// The parameters again, for a form's hidden fields and for the way back after signing in.
     pub(crate) fn parameters(&self) -> Vec<(&'static str, String)> {
         let mut parameters = vec![

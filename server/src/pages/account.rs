@@ -12,9 +12,10 @@ use mcpindex_store::signals::Network;
 use super::sign_in::{OwnForm, at_its_name, sign_in_first, unkept};
 use super::{Frame, page};
 use crate::access::issue::{USUAL_DAYS, Wish, rotate};
+use crate::api::keys::may_make;
 use crate::app::App;
 use crate::links;
-use crate::login::key::{issued, no_such_key, not_issued};
+use crate::login::key::{issued, no_key, not_issued};
 use crate::login::session::{SignedIn, signed_in};
 use crate::problem::Problem;
 use crate::when::{DAY, When, when};
@@ -56,6 +57,10 @@ struct KeyView {
     /// How it stands, where that is not plain from what can be done with it: `revoked`, `expired`, `replaced`.
     state: Option<&'static str>,
     works: bool,
+    /// The key that it was made with, as it is shown.
+    made_by: Option<String>,
+    /// Whether a key was made with it that works.
+    has_made: bool,
     id: String,
     can_rotate: bool,
     revoke: String,
@@ -93,7 +98,7 @@ pub(crate) async fn account(
 async fn show(app: &App, signed_in: &SignedIn, made: Option<MadeView>) -> Result<Response, Problem> {
     let now = app.now();
     let account = &signed_in.account;
-    let keys = app.store.keys(Some(account.id)).await?;
+    let keys = app.store.keys_of(account.id, now).await?;
     let sessions = app.store.sessions(account.id, now).await?;
     let this = signed_in.session.short_id();
     let page = page(&AccountPage {
@@ -105,7 +110,7 @@ async fn show(app: &App, signed_in: &SignedIn, made: Option<MadeView>) -> Result
         role: account.role.name(),
         is_admin: account.role == Role::Admin,
         made,
-        keys: keys.iter().map(|key| KeyView::new(key, now)).collect(),
+        keys: keys.iter().map(|key| KeyView::new(key, &keys, now)).collect(),
         sessions: sessions
             .iter()
             .map(|session| SessionView {
@@ -120,8 +125,10 @@ async fn show(app: &App, signed_in: &SignedIn, made: Option<MadeView>) -> Result
 }
 
 impl KeyView {
-    fn new(key: &KeyRecord, now: i64) -> KeyView {
+    fn new(key: &KeyRecord, all: &[KeyRecord], now: i64) -> KeyView {
         let works = key.works(now);
+        let made_by = key.made_by.as_ref();
+        let has_made = |other: &KeyRecord| other.works(now) && other.made_by.as_ref() == Some(&key.id);
         KeyView {
             name: Words::label(&key.name),
             shown: key.shown.clone(),
@@ -137,6 +144,10 @@ impl KeyView {
                 (false, None) => Some("expired"),
             },
             works,
+            made_by: made_by
+                .and_then(|id| all.iter().find(|key| key.id == *id))
+                .map(|key| key.shown.clone()),
+            has_made: all.iter().any(has_made),
             id: key.id.clone(),
             can_rotate: works && key.replaced_by.is_none(),
             revoke: format!("/account/keys/{}/revoke", links::segment(&key.id)),
@@ -157,9 +168,15 @@ impl DayView {
     }
 }
 
+/// `GET /account/keys`: the address that the browser shows beside a new key, which somebody may load again.
+pub(crate) async fn to_account() -> Response {
+    unkept(Redirect::to("/account#keys"))
+}
+
 /// `POST /account/keys`: a new key, or one that `replaces` another.
 pub(crate) async fn create_key(State(app): State<App>, request: Request) -> Result<Response, Problem> {
     let form = OwnForm::of(&app, request).await?;
+    may_make(&app, form.signed_in.account.id)?;
     if let Some(id) = form.fields.value("replaces") {
         return rotate_key(&app, &form.signed_in, id, Network::of(form.address)).await;
     }
@@ -170,7 +187,7 @@ pub(crate) async fn create_key(State(app): State<App>, request: Request) -> Resu
     let days = match form.fields.value("days") {
         None => None,
         Some(days) => {
-            let no_number = |_| no_such_key("the days are no number".to_owned());
+            let no_number = |_| no_key("the days are no number");
             Some(days.parse().map_err(no_number)?)
         }
     };
@@ -179,6 +196,7 @@ pub(crate) async fn create_key(State(app): State<App>, request: Request) -> Resu
         scopes: Scopes::of(&chosen),
         days,
         ends_by: None,
+        made_by: None,
     };
     let (text, record) = issued(&app, &form.signed_in.account, &wish, form.address).await?;
     let made = MadeView {
@@ -201,13 +219,11 @@ async fn rotate_key(
     // It ends sooner than is remembered of it.
     app.access.keys.forget(id);
     let (text, record) = rotated.map_err(not_issued)?.ok_or_else(|| {
-        no_such_key(
-            "the key to replace has ended, or another has taken its place already; your keys show which one"
-                .to_owned(),
+        no_key(
+            "the key to replace has ended, or another has taken its place already; your keys show which one",
         )
     })?;
-    let keys = app.store.keys(Some(signed_in.account.id)).await?;
-    let old = keys.into_iter().find(|key| key.id == id);
+    let old = app.store.key(id, signed_in.account.id).await?;
     let made = MadeView {
         name: Words::label(&record.name),
         text: text.expose().to_owned(),
@@ -224,11 +240,11 @@ pub(crate) async fn revoke_key(
 ) -> Result<Response, Problem> {
     let form = OwnForm::of(&app, request).await?;
     // A key that is gone already, or somebody else's, changes nothing: the page shows how things stand.
-    if app
-        .store
-        .revoke_key(&id, Some(form.signed_in.account.id), app.now())
-        .await?
-    {
+    let (account, now) = (Some(form.signed_in.account.id), app.now());
+    if form.fields.value("made").is_some() {
+        app.store.revoke_key_and_made(&id, account, now).await?;
+        app.access.keys.forget_all();
+    } else if app.store.revoke_key(&id, account, now).await? {
         app.access.keys.forget(&id);
     }
     Ok(unkept(Redirect::to("/account#keys")))

@@ -14,7 +14,7 @@ use mcpindex::login::code;
 
 use super::sign_in::{OwnForm, at_its_name, sign_in_first, unkept};
 use super::{Frame, page};
-use crate::access::issue::{USUAL_DAYS, Wish};
+use crate::access::issue::USUAL_DAYS;
 use crate::app::App;
 use crate::headers::allow_form_target;
 use crate::links;
@@ -51,13 +51,7 @@ pub(crate) async fn cli(State(app): State<App>, uri: Uri, headers: HeaderMap) ->
         return Ok(there);
     }
     let Some(signed_in) = signed_in(&app, &headers).await? else {
-        let parameters: Vec<(&str, Option<String>)> = asked
-            .parameters()
-            .into_iter()
-            .map(|(name, value)| (name, Some(value)))
-            .collect();
-        let next = links::with_query("/cli/login", &parameters);
-        return Ok(sign_in_first(&app, &next, query.value("provider")));
+        return Ok(sign_in_first(&app, &asked.address(), query.value("provider")));
     };
     let code = Some(code::of_challenge(&asked.challenge));
     let mut response = consent(
@@ -123,7 +117,11 @@ fn to_program(url: &str) -> Result<Response, Problem> {
 
 /// `POST /cli/login`
 pub(crate) async fn decide_cli(State(app): State<App>, request: Request) -> Result<Response, Problem> {
-    let form = OwnForm::of(&app, request).await?;
+    let again = |fields: &Query, problem| match read(&app, fields) {
+        Ok(asked) => begin_again(problem, &asked.address()),
+        Err(wrong) => wrong,
+    };
+    let form = OwnForm::or(&app, request, again).await?;
     let asked = read(&app, &form.fields)?;
     if form.fields.value("decision") != Some("allow") {
         return to_program(&asked.refused(&app.base));
@@ -139,6 +137,22 @@ pub(crate) async fn decide_cli(State(app): State<App>, request: Request) -> Resu
         )
         .await?;
     to_program(&asked.allowed(&app.base, code.expose()))
+}
+
+/// Whose session is over signs in and decides then, in the same place.
+fn begin_again(problem: Problem, next: &str) -> Problem {
+    match problem.status {
+        StatusCode::UNAUTHORIZED => {
+            let login = links::with_query("/login", &[("next", Some(next.to_owned()))]);
+            problem.with_way(login, "Sign in")
+        }
+        _ => problem,
+    }
+}
+
+fn published_address(callback: &PublishedCallback) -> String {
+    let parameters = [("cli_callback", Some(callback.as_str().to_owned()))];
+    links::with_query("/cli/published", &parameters)
 }
 
 fn callback_of(app: &App, parameters: &Query) -> Result<PublishedCallback, Problem> {
@@ -169,10 +183,7 @@ pub(crate) async fn published(
     }
     let fields = vec![("cli_callback", callback.as_str().to_owned())];
     let Some(signed_in) = signed_in(&app, &headers).await? else {
-        let next = links::with_query(
-            "/cli/published",
-            &[("cli_callback", Some(callback.as_str().to_owned()))],
-        );
+        let next = published_address(&callback);
         return Ok(sign_in_first(&app, &next, query.value("provider")));
     };
     let origin = callback.origin().to_owned();
@@ -183,7 +194,11 @@ pub(crate) async fn published(
 
 /// `POST /cli/published`
 pub(crate) async fn decide_published(State(app): State<App>, request: Request) -> Result<Response, Problem> {
-    let form = OwnForm::of(&app, request).await?;
+    let again = |fields: &Query, problem| match callback_of(&app, fields) {
+        Ok(callback) => begin_again(problem, &published_address(&callback)),
+        Err(wrong) => wrong,
+    };
+    let form = OwnForm::or(&app, request, again).await?;
     let callback = callback_of(&app, &form.fields)?;
     if form.fields.value("decision") != Some("allow") {
         // The published client knows no refusal; its terminal waits until it gives up by itself.
@@ -195,12 +210,7 @@ pub(crate) async fn decide_published(State(app): State<App>, request: Request) -
         )
         .with_way("/account", "Your keys"));
     }
-    let wish = Wish {
-        name: key::PUBLISHED.to_owned(),
-        scopes: key::scopes(),
-        days: Some(USUAL_DAYS),
-        ends_by: None,
-    };
+    let wish = key::wish(key::PUBLISHED);
     let (text, _) = key::issued(&app, &form.signed_in.account, &wish, form.address).await?;
     to_program(&callback.with_key(text.expose()))
 }

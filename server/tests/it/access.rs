@@ -152,6 +152,7 @@ pub(crate) async fn key_of(
         scopes: Scopes::of(scopes),
         expires_at,
         network: None,
+        made_by: None,
     };
     Key {
         record: store.add_key(&key, NOW).await.unwrap(),
@@ -612,7 +613,7 @@ async fn no_key_comes_back_in_any_answer() {
         }
     }
     let refused = index.get(&format!("/api/v1/servers?key={stray}")).await;
-    insta::assert_snapshot!(refused.json()["detail"].as_str().unwrap(), @r#"send the key as `Authorization: Bearer mcpk_…`; addresses are kept in histories and logs, so put a new key in the place of this one (`mcpindex keys rotate`)"#);
+    insta::assert_snapshot!(refused.json()["detail"].as_str().unwrap(), @r#"send the key as `Authorization: Bearer mcpk_…`; addresses are kept in histories and logs, so revoke this one and get another (`mcpindex keys revoke`, then `mcpindex login`)"#);
     index.stop().await;
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::http::Method;
 use mcpindex::clock::{Clock, SystemClock};
 use mcpindex_crawler::guarded_client::GuardedClient;
+use mcpindex_server::config;
 use mcpindex_server::login::settings::LoginSettings;
 use mcpindex_server::login::{Login, admitted};
 use mcpindex_store::accounts::{Role, SecretHash};
@@ -322,8 +323,12 @@ async fn doctor_sees_that_the_clocks_differ_by_more_than_a_sign_in_bears() {
     let guarded = GuardedClient::new(&[], false).unwrap();
     let guarded = guarded.admitting(&admitted(&settings, &[]).unwrap());
     let base = "http://127.0.0.1:8080/".parse().unwrap();
-    let listening = "127.0.0.1:8080".parse().unwrap();
-    let login = Login::new(&settings, &base, None, listening, Arc::new(guarded)).unwrap();
+    let place = config::Place {
+        listening: "127.0.0.1:8080".parse().unwrap(),
+        public_url: None,
+        proxies: &[],
+    };
+    let login = Login::new(&settings, &base, place, Arc::new(guarded)).unwrap();
     let check = async |off: i64, expected: &str| {
         let seen = login.look(SystemClock.unix_seconds() + off).await;
         let said = format!("{:?}", seen[0].found);

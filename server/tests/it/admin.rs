@@ -1,11 +1,12 @@
 //! `mcpindex-server admin`: the first admin, roles, keys and forgetting, from the server's shell.
 
 use mcpindex_contract::signal::InstallId;
+use mcpindex_server::access::key::KeyText;
 use mcpindex_store::Location;
-use mcpindex_store::accounts::{Role, SecretHash, SignIn};
+use mcpindex_store::accounts::{NewKey, Role, Scope, Scopes, SecretHash, SignIn};
 use mcpindex_store::testing::{TestStore, on_each_database};
 
-use crate::access::account;
+use crate::access::{account, key_of};
 use crate::client::NOW;
 use crate::programs::{Ended, Place};
 
@@ -149,6 +150,48 @@ async fn a_key_makes_no_admin_of_somebody_who_signed_in() {
     assert_eq!(store.account(ada.id).await.unwrap().unwrap().role, Role::Member);
     assert_eq!(create(&number, "read").await.code(), Some(0));
     assert_eq!(store.keys(Some(ada.id)).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn who_could_have_been_anybody_is_made_no_admin() {
+    let database = TestStore::sqlite().await;
+    let place = place(&database);
+    let dev = SignIn {
+        issuer: "dev".to_owned(),
+        subject: "ada".to_owned(),
+        login: "ada".to_owned(),
+        email: None,
+    };
+    let ada = database.store.sign_in(&dev, NOW).await.unwrap();
+    refused(
+        &place.run(&["admin", "make-admin", &ada.id.to_string()]).await,
+        "ada (no verified e-mail address, subject ada of dev) signed in while anybody could under any name ([login] dev), so it \
+         is no more than a member",
+    );
+}
+
+#[tokio::test]
+async fn a_lost_key_is_revoked_on_the_shell_with_what_was_made_with_it() {
+    let database = TestStore::sqlite().await;
+    let (store, place) = (&database.store, place(&database));
+    let ada = account(store, "ada").await;
+    let lost = key_of(store, &ada, &[Scope::Read], None).await.record;
+    let text = KeyText::generate().unwrap();
+    let child = NewKey {
+        account: ada.id,
+        hash: text.hash(),
+        shown: text.shown(),
+        name: "child".to_owned(),
+        scopes: Scopes::of(&[Scope::Read]),
+        expires_at: None,
+        network: None,
+        made_by: Some(lost.id.clone()),
+    };
+    let child = store.add_key(&child, NOW).await.unwrap();
+    let ended = place.run(&["admin", "keys", "revoke", &lost.id, "--made"]).await;
+    assert_eq!(ended.code(), Some(0), "{}", ended.stderr());
+    let child = store.key(&child.id, ada.id).await.unwrap().unwrap();
+    assert!(child.revoked_at.is_some());
 }
 
 #[tokio::test]

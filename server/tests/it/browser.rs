@@ -13,6 +13,7 @@ use mcpindex::clock::Clock;
 use mcpindex_crawler::guarded_client::GuardedClient;
 use mcpindex_server::access::{Access, AccessRules, Metrics, Rates, Read};
 use mcpindex_server::app::App;
+use mcpindex_server::config::Place;
 use mcpindex_server::login::settings::{ClientSettings, LoginSettings};
 use mcpindex_server::login::{Login, admitted};
 use mcpindex_server::router::router;
@@ -105,8 +106,12 @@ impl Index {
             .unwrap_or_else(|| "http://127.0.0.1:8080/".parse().unwrap());
         let guarded = GuardedClient::new(&[], false).unwrap();
         let guarded = guarded.admitting(&admitted(settings, &[]).unwrap());
-        let listening = "127.0.0.1:8080".parse().unwrap();
-        let login = Login::new(settings, &base, public_url.as_ref(), listening, Arc::new(guarded)).unwrap();
+        let place = Place {
+            listening: "127.0.0.1:8080".parse().unwrap(),
+            public_url: public_url.as_ref(),
+            proxies: &access.rules.proxies,
+        };
+        let login = Login::new(settings, &base, place, Arc::new(guarded)).unwrap();
         let clock = Arc::new(Hand(AtomicI64::new(NOW)));
         let app = App {
             base: base.clone(),
@@ -257,7 +262,7 @@ impl Browser<'_> {
         let cookies = self.cookies.lock().unwrap();
         cookies
             .get("__Host-mcpindex")
-            .or(cookies.get("mcpindex"))
+            .or(cookies.get("mcpindex-8080"))
             .cloned()
     }
 

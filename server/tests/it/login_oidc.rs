@@ -20,7 +20,7 @@ async fn refused(browser: &Browser<'_>, part: &str) {
     assert!(!browser.has_session());
     assert!(answer.status.is_client_error() || answer.status == 502, "{page}");
     assert!(page.contains(part), "{part}: {page}");
-    assert!(page.contains("href=\"/auth/oidc\""), "a way on: {page}");
+    assert!(page.contains("href=\"/auth/oidc?next=%2F"), "a way on: {page}");
     assert!(!page.contains("hush") && !page.contains("eyJ"), "{page}");
 }
 
@@ -83,6 +83,11 @@ async fn a_token_for_two_clients_is_believed_when_it_was_given_to_this_one() {
 #[tokio::test]
 async fn a_token_about_nobody_is_not_believed() {
     check(Wrong::NoSubject, "whom it is about").await;
+}
+
+#[tokio::test]
+async fn a_subject_that_is_longer_than_is_kept_is_a_page_of_its_own() {
+    check(Wrong::LongSubject, "What the provider tells can&#39;t be kept").await;
 }
 
 #[tokio::test]
@@ -179,7 +184,7 @@ async fn an_address_that_nobody_verified_lets_nobody_in() {
     check(Wrong::EmailNotVerified, "You may not use this index").await;
     check(
         Wrong::EmailNotVerified,
-        "no verified e-mail address is in `acme.example`",
+        "no verified e-mail address is in <code>acme.example</code>",
     )
     .await;
 }

@@ -32,7 +32,11 @@ fn cli(port: &str) -> String {
 
 async fn index() -> (FakeGithub, Index) {
     let github = FakeGithub::start().await;
-    let index = Index::start(&github.settings(&["everyone:github"])).await;
+    let settings = LoginSettings {
+        published_form: Some(true),
+        ..github.settings(&["everyone:github"])
+    };
+    let index = Index::start(&settings).await;
     (github, index)
 }
 
@@ -87,7 +91,7 @@ async fn a_program_gets_a_key_after_a_yes_on_the_page_that_shows_its_code() {
     let answer = browser.get(&next).await;
     let page = answer.text();
     assert!(
-        page.contains("Create a key for desk?") && page.contains("alice"),
+        page.contains("Create a key for “desk”?") && page.contains("alice"),
         "{page}"
     );
     assert!(page.contains("class=\"code-shown\""), "{page}");
@@ -97,6 +101,18 @@ async fn a_program_gets_a_key_after_a_yes_on_the_page_that_shows_its_code() {
         "{policy}"
     );
     assert_eq!(answer.header("cache-control"), "no-store");
+
+    // Whose session ends meanwhile decides after signing in again.
+    let session = browser.cookies.lock().unwrap().clone();
+    let mut sent = fields(&page, CLI_FIELDS);
+    sent.push(("decision", "allow".to_owned()));
+    let sent: Vec<(&str, &str)> = sent.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    browser.cookies.lock().unwrap().clear();
+    let over = browser.post("/cli/login", &sent).await;
+    assert_eq!(over.status, 401);
+    let again = format!("href=\"/login?next={}\"", encoded(&next));
+    assert!(over.text().contains(&again), "{again} {}", over.text());
+    *browser.cookies.lock().unwrap() = session;
 
     let answer = decide(&browser, &next, CLI_FIELDS, "allow").await;
     let location = answer.header("location");
@@ -475,6 +491,21 @@ async fn whoever_guesses_codes_is_slowed_down() {
 }
 
 #[tokio::test]
+async fn whoever_guesses_codes_from_many_addresses_is_slowed_down() {
+    let (_github, index) = index().await;
+    let mut browser = index.browser();
+    browser.sign_in("github", "/").await;
+    let token = browser.token("/device").await;
+    let guess = [("csrf", token.as_str()), ("code", "WDJB-MJHT")];
+    for number in 0..10 {
+        browser.address = format!("192.0.2.{}", 10 + number).parse().unwrap();
+        assert_eq!(browser.post("/device", &guess).await.status, 200);
+    }
+    browser.address = "192.0.2.99".parse().unwrap();
+    assert_eq!(browser.post("/device", &guess).await.status, 429);
+}
+
+#[tokio::test]
 async fn devices_can_be_switched_off() {
     let github = FakeGithub::start().await;
     let settings = LoginSettings {
@@ -569,10 +600,8 @@ async fn a_published_callback_off_this_machine_is_refused_as_published() {
 #[tokio::test]
 async fn the_published_form_is_off_unless_the_settings_say_so() {
     let github = FakeGithub::start().await;
-    let settings = LoginSettings {
-        published_form: Some(false),
-        ..github.settings(&["everyone:github"])
-    };
+    // Others reach it, through a proxy on this machine.
+    let settings = github.settings(&["everyone:github"]);
     let index = Index::start(&settings).await;
     let browser = index.browser();
     let answer = browser.get(&start("http://127.0.0.1:45123/a")).await;

@@ -34,6 +34,7 @@ pub(crate) enum Wrong {
     /// Two audiences, and given to us.
     SecondAudienceForUs,
     NoSubject,
+    LongSubject,
     AuthorizedParty,
     Unsigned,
     SharedSecret,
@@ -200,6 +201,7 @@ impl Issuer {
                 claims["azp"] = json!(CLIENT);
             }
             Wrong::NoSubject => claims["sub"] = json!(""),
+            Wrong::LongSubject => claims["sub"] = json!("s".repeat(1_200)),
             Wrong::EmailInBoth | Wrong::EmailsDiffer => claims["email"] = json!("alice@acme.example"),
             Wrong::EmailInToken => {
                 claims["email"] = json!("alice@acme.example");
@@ -325,8 +327,9 @@ async fn user_info(State(issuer): Shared, headers: HeaderMap) -> Response {
     }
     let wrong = issuer.wrong();
     let sub = match wrong {
-        Wrong::UserInfoOfAnother => "subject-2",
-        _ => "subject-1",
+        Wrong::UserInfoOfAnother => "subject-2".to_owned(),
+        Wrong::LongSubject => "s".repeat(1_200),
+        _ => "subject-1".to_owned(),
     };
     let (email, verified) = match wrong {
         Wrong::EmailNotVerified => ("alice@acme.example", json!(false)),

@@ -5,7 +5,7 @@
 //!
 //! Invariant: a code gives at most one key, within 60 seconds.
 
-use super::keys::{insert_key, revoke_line};
+use super::keys::{insert_key, revoke_with_made};
 use super::{KeyMaterial, KeyRecord, MAX_NAME, Over, SecretHash, hold_account, hold_enabled};
 use crate::session::on;
 use crate::text::{indexed, restored};
@@ -95,7 +95,7 @@ impl Store {
             };
             if let Some(key) = &key {
                 hold_account(&mut session, account).await?;
-                revoke_line(&mut session, key, now).await?;
+                revoke_with_made(&mut session, key, now).await?;
             }
             session.commit().await?;
             return Ok(Redeemed::Spent { revoked: key });

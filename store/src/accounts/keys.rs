@@ -2,12 +2,13 @@
 //!
 //! Invariant: of a key its SHA-256 and its first letters are kept; a key that was revoked never works again.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
 use super::{
-    Account, MAX_NAME, Over, Role, SecretHash, account_of, hold_admins, hold_enabled, local_account,
-    not_enabled,
+    Account, MAX_NAME, Over, Role, SecretHash, account_of, hold_account, hold_admins, hold_enabled,
+    local_account, not_enabled,
 };
 use crate::session::{Session, on};
 use crate::signals::Network;
@@ -18,6 +19,8 @@ use crate::{Store, StoreError};
 const OVERLAP: i64 = 24 * 3_600;
 /// Keys of one account that work at once.
 const MAX_KEYS: i64 = 500;
+/// Keys of one account that ended and are listed, however many work.
+const ENDED_KEYS: i64 = 100;
 /// Seconds after its end that a key is still listed.
 pub(super) const REMEMBERED: i64 = 366 * 86_400;
 /// Bytes of what is shown of a key.
@@ -148,6 +151,8 @@ pub struct NewKey {
     pub expires_at: Option<i64>,
     /// Where it was asked for.
     pub network: Option<Network>,
+    /// The id of the key that asks for it, if one does.
+    pub made_by: Option<String>,
 }
 
 /// A key to add whose account and name a code or a device request tells.
@@ -176,6 +181,7 @@ impl KeyMaterial {
             scopes: self.scopes,
             expires_at: self.expires_at,
             network: self.network.clone(),
+            made_by: None,
         }
     }
 }
@@ -192,6 +198,8 @@ pub struct Successor {
     /// When it ends at the latest, however long the other was to live: the end of the key that asked for it. `None`: no key
     /// asked, or one without an end.
     pub ends_by: Option<i64>,
+    /// The id of the key that asks for it, if one does.
+    pub made_by: Option<String>,
 }
 
 /// What is known of a key.
@@ -223,6 +231,8 @@ pub struct KeyRecord {
     pub revoked_at: Option<i64>,
     /// The key that a rotation put in its place.
     pub replaced_by: Option<String>,
+    /// The id of the key that it was made or rotated with, if one did.
+    pub made_by: Option<String>,
 }
 
 impl KeyRecord {
@@ -246,13 +256,14 @@ type KeyRow = (
     Option<Vec<u8>>,
     Option<i64>,
     Option<String>,
+    Option<String>,
 );
 
 macro_rules! key {
     ($rest:literal) => {
         concat!(
             "SELECT k.id, k.account, a.login, k.shown, k.name, k.scopes, k.created_at, k.created_from, k.expires_at,
-                 k.last_used_on, k.last_used_from, k.revoked_at, k.replaced_by
+                 k.last_used_on, k.last_used_from, k.revoked_at, k.replaced_by, k.made_by
              FROM api_key k JOIN account a ON a.id = k.account ",
             $rest
         )
@@ -277,13 +288,15 @@ fn key_from_row(row: KeyRow) -> Result<KeyRecord, StoreError> {
         last_used_from: network(row.10)?,
         revoked_at: row.11,
         replaced_by: restored_option(row.12)?,
+        made_by: row.13,
     })
 }
 
 impl Store {
     /// Adds a key.
     ///
-    /// [`StoreError::Refused`]: the account is disabled or unknown, has 500 keys that work, or a text is longer than is kept.
+    /// [`StoreError::Refused`]: the account is disabled or unknown, has 500 keys that work, a text is longer than is kept, or the
+    /// key that asks works no more or has a successor.
     pub async fn add_key(&self, key: &NewKey, now: i64) -> Result<KeyRecord, StoreError> {
         let mut session = self.write().await?;
         let Some(account) = hold_enabled(&mut session, key.account).await? else {
@@ -339,6 +352,30 @@ impl Store {
         rows.into_iter().map(key_from_row).collect()
     }
 
+    /// An account's keys that work, and the latest hundred at least of those that ended; the newest of each first.
+    pub async fn keys_of(&self, account: i64, now: i64) -> Result<Vec<KeyRecord>, StoreError> {
+        let mut session = self.read().await?;
+        let rows: Vec<KeyRow> = on!(session, connection => {
+            sqlx::query_as(key!(
+                "WHERE k.account = $1
+                 ORDER BY (k.revoked_at IS NOT NULL OR COALESCE(k.expires_at <= $2, FALSE)), k.created_at DESC, k.id
+                 LIMIT $3"
+            ))
+            .bind(account).bind(now).bind(MAX_KEYS + ENDED_KEYS).fetch_all(connection).await?
+        });
+        rows.into_iter().map(key_from_row).collect()
+    }
+
+    /// The key of this id, of this account.
+    pub async fn key(&self, id: &str, account: i64) -> Result<Option<KeyRecord>, StoreError> {
+        let mut session = self.read().await?;
+        let row: Option<KeyRow> = on!(session, connection => {
+            sqlx::query_as(key!("WHERE k.id = $1 AND k.account = $2"))
+                .bind(stored(id)).bind(account).fetch_optional(connection).await?
+        });
+        row.map(key_from_row).transpose()
+    }
+
     /// The key of this hash and its account, whatever their state: see [`KeyRecord::works`] and [`Account::disabled_at`].
     pub async fn key_of(&self, hash: SecretHash) -> Result<Option<(KeyRecord, Account)>, StoreError> {
         let mut session = self.read().await?;
@@ -365,22 +402,40 @@ impl Store {
         Ok(there == 1)
     }
 
-    /// Revokes the key of this hash: who has a key may end it. False: there is no such key.
-    pub async fn revoke_key_by_hash(&self, hash: SecretHash, now: i64) -> Result<bool, StoreError> {
+    /// [`Store::revoke_key`], and all that was made with it, and with that again: for a key that somebody else may have had.
+    pub async fn revoke_key_and_made(
+        &self,
+        id: &str,
+        of_account: Option<i64>,
+        now: i64,
+    ) -> Result<bool, StoreError> {
         let mut session = self.write().await?;
-        let there = on!(session, connection => {
-            sqlx::query("UPDATE api_key SET revoked_at = COALESCE(revoked_at, $2) WHERE hash = $1")
-                .bind(hash.bytes()).bind(now).execute(connection).await?.rows_affected()
+        let account: Option<i64> = on!(session, connection => {
+            sqlx::query_scalar("SELECT account FROM api_key WHERE id = $1 AND (account = $2 OR $2 IS NULL)")
+                .bind(stored(id)).bind(of_account).fetch_optional(connection).await?
         });
+        let Some(account) = account else { return Ok(false) };
+        hold_account(&mut session, account).await?;
+        revoke_with_made(&mut session, id, now).await?;
         session.commit().await?;
-        Ok(there == 1)
+        Ok(true)
+    }
+
+    /// Revokes the key of this hash and all that was made with it: who has a key may end it. One that is over ends nothing
+    /// else: it may lie about for years. False: there is no such key.
+    pub async fn revoke_key_by_hash(&self, hash: SecretHash, now: i64) -> Result<bool, StoreError> {
+        match self.key_of(hash).await? {
+            Some((key, _)) if key.works(now) => self.revoke_key_and_made(&key.id, None, now).await,
+            Some((key, _)) => self.revoke_key(&key.id, None, now).await,
+            None => Ok(false),
+        }
     }
 
     /// Puts a new key in the place of one that works: same account, name and scopes, and as long a life unless
     /// [`Successor::ends_by`] is sooner. The old one works for another 24 hours, or until its own end if that is sooner. `None`:
     /// no key of this id (and account) works, or it was rotated before.
     ///
-    /// [`StoreError::Refused`]: the account has 500 keys that work.
+    /// [`StoreError::Refused`]: the account has 500 keys that work, or the key that asks works no more or has a successor.
     pub async fn rotate_key(
         &self,
         id: &str,
@@ -416,6 +471,7 @@ impl Store {
             scopes: old.scopes,
             expires_at: as_long.into_iter().chain(successor.ends_by).min(),
             network: successor.network.clone(),
+            made_by: successor.made_by.clone(),
         };
         let record = insert_key(&mut session, &new, &account, now).await?;
         // Judged here and not before, since the key may have been revoked in between.
@@ -477,15 +533,30 @@ pub(super) async fn insert_key(
             ),
         });
     }
+    if let Some(made_by) = &key.made_by {
+        // Judged here and not before, since it may have been revoked in between, with all that was made with it until then.
+        let may: Option<i64> = on!(*session, connection => {
+            sqlx::query_scalar(
+                "SELECT account FROM api_key WHERE id = $1 AND account = $2 AND replaced_by IS NULL
+                 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $3)",
+            )
+            .bind(stored(made_by)).bind(key.account).bind(now).fetch_optional(connection).await?
+        });
+        if may.is_none() {
+            return Err(StoreError::Refused {
+                what: "the key that asks works no more, or another has taken its place".to_owned(),
+            });
+        }
+    }
     let id = format!("key_{}", key.hash.short_id());
     on!(*session, connection => {
         sqlx::query(
-            "INSERT INTO api_key (id, account, hash, shown, name, scopes, created_at, created_from, expires_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+            "INSERT INTO api_key (id, account, hash, shown, name, scopes, created_at, created_from, expires_at, made_by)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
         )
         .bind(&id).bind(key.account).bind(key.hash.bytes()).bind(&*shown).bind(&*name)
         .bind(key.scopes.to_string()).bind(now).bind(key.network.as_ref().map(Network::bytes))
-        .bind(key.expires_at).execute(connection).await?;
+        .bind(key.expires_at).bind(key.made_by.as_deref()).execute(connection).await?;
     });
     Ok(KeyRecord {
         id,
@@ -501,21 +572,31 @@ pub(super) async fn insert_key(
         last_used_from: None,
         revoked_at: None,
         replaced_by: None,
+        made_by: key.made_by.clone(),
     })
 }
 
-/// Revokes a key of an account that is held, and what it was rotated to, and that again.
-pub(super) async fn revoke_line(session: &mut Session, id: &str, now: i64) -> Result<(), StoreError> {
-    let mut next = Some(id.to_owned());
-    while let Some(id) = next {
+/// Revokes a key of an account that is held, what it was rotated to and what was made with it, and that again.
+pub(super) async fn revoke_with_made(session: &mut Session, id: &str, now: i64) -> Result<(), StoreError> {
+    let mut waiting = vec![id.to_owned()];
+    let mut done = HashSet::new();
+    while let Some(id) = waiting.pop() {
+        if !done.insert(id.clone()) {
+            continue;
+        }
         // Waits for a rotation that is under way, and then knows its key.
-        next = on!(*session, connection => {
+        let replaced_by = on!(*session, connection => {
             sqlx::query_scalar::<_, Option<String>>(
                 "UPDATE api_key SET revoked_at = COALESCE(revoked_at, $2) WHERE id = $1 RETURNING replaced_by",
             )
-            .bind(&id).bind(now).fetch_optional(connection).await?
-        })
-        .flatten();
+            .bind(stored(&id)).bind(now).fetch_optional(connection).await?
+        });
+        waiting.extend(replaced_by.flatten());
+        let made: Vec<String> = on!(*session, connection => {
+            sqlx::query_scalar("SELECT id FROM api_key WHERE made_by = $1")
+                .bind(stored(&id)).fetch_all(connection).await?
+        });
+        waiting.extend(made);
     }
     Ok(())
 }

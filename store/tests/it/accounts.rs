@@ -52,6 +52,7 @@ pub(crate) fn successor(secret: &str) -> Successor {
         hash: material.hash,
         shown: material.shown,
         network: material.network,
+        made_by: None,
         ends_by: None,
     }
 }
@@ -66,6 +67,7 @@ pub(crate) fn key(account: i64, secret: &str) -> NewKey {
         scopes: material.scopes,
         expires_at: material.expires_at,
         network: material.network,
+        made_by: None,
     }
 }
 
@@ -194,6 +196,28 @@ async fn nobody_is_meant_by_an_address_that_they_call_themselves_by() {
         assert_eq!(store.find_accounts("boss@example.org").await.unwrap(), []);
         let boss = sign_in(&store, "boss").await;
         assert_eq!(store.find_accounts("boss@example.org").await.unwrap(), [boss]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn all_of_an_issuer_are_members_again() {
+    on_each_backend(async |store| {
+        let ann = admin(&store, "ann").await.id;
+        let dev = SignIn {
+            issuer: "dev".to_owned(),
+            ..known_as("bob")
+        };
+        let bob = store.sign_in(&dev, NOW).await.unwrap().id;
+        store.set_role(bob, Role::Admin).await.unwrap();
+        assert_eq!(
+            store.issuers().await.unwrap(),
+            [("dev".to_owned(), 1), ("https://id.example".to_owned(), 1)]
+        );
+        assert_eq!(store.demote_all_of("dev").await.unwrap(), 1);
+        assert_eq!(store.demote_all_of("dev").await.unwrap(), 0);
+        assert_eq!(is_now(&store, bob).await, (Role::Member, true));
+        assert_eq!(is_now(&store, ann).await, (Role::Admin, true));
     })
     .await;
 }
@@ -669,7 +693,7 @@ fn nothing_that_is_printed_holds_a_secret_or_its_hash() {
     assert_eq!(
         format!("{:?}", key(1, "secret")),
         "NewKey { account: 1, hash: SecretHash(…), shown: \"mcpk_AbCd…\", name: \"laptop\", scopes: Scopes(read ingest), \
-         expires_at: Some(1715552000), network: Some(Network(…)) }"
+         expires_at: Some(1715552000), network: Some(Network(…)), made_by: None }"
     );
     let printed = format!("{:?}", material("secret"));
     assert!(

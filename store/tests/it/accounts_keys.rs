@@ -278,6 +278,90 @@ async fn an_account_has_at_most_five_hundred_keys_that_work() {
 }
 
 #[tokio::test]
+async fn a_list_has_the_keys_that_work_and_the_latest_that_ended() {
+    on_each_backend(async |store| {
+        let ann = sign_in(&store, "ann").await.id;
+        for number in 0..700 {
+            let added = store
+                .add_key(&key(ann, &format!("ended {number}")), NOW + number)
+                .await
+                .unwrap();
+            store.revoke_key(&added.id, None, NOW + number).await.unwrap();
+        }
+        let soon = NewKey {
+            expires_at: Some(NOW + 1_000),
+            ..key(ann, "soon")
+        };
+        let soon = store.add_key(&soon, NOW - 1).await.unwrap().id;
+        let listed = store.keys_of(ann, NOW + 999).await.unwrap();
+        assert_eq!(listed.len(), 600);
+        assert_eq!(listed[0].id, soon, "the oldest, and it works");
+        assert_eq!(
+            (listed[1].created_at, listed[599].created_at),
+            (NOW + 699, NOW + 101)
+        );
+        let later = store.keys_of(ann, NOW + 1_000).await.unwrap();
+        assert_eq!(later[0].created_at, NOW + 699);
+        assert_eq!(store.key(&soon, ann).await.unwrap().unwrap().id, soon);
+        assert_eq!(store.key(&soon, ann + 1).await.unwrap(), None);
+        assert_eq!(store.key("\0", ann).await.unwrap(), None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_key_and_all_that_was_made_with_it_end_together() {
+    on_each_backend(async |store| {
+        let ann = sign_in(&store, "ann").await.id;
+        let bob = sign_in(&store, "bob").await.id;
+        let first = store.add_key(&key(ann, "first"), NOW).await.unwrap();
+        let made = async |secret: &str, with: &str, account: i64| {
+            let made = NewKey {
+                made_by: Some(with.to_owned()),
+                ..key(account, secret)
+            };
+            store.add_key(&made, NOW).await
+        };
+        let child = made("child", &first.id, ann).await.unwrap();
+        assert_eq!(child.made_by, Some(first.id.clone()));
+        let rotated = store
+            .rotate_key(&child.id, None, &successor("rotated"), NOW)
+            .await
+            .unwrap()
+            .unwrap();
+        let grandchild = made("grandchild", &rotated.id, ann).await.unwrap();
+        let apart = store.add_key(&key(ann, "apart"), NOW).await.unwrap();
+        // One that is not theirs, has a successor or is over makes none.
+        for (with, account) in [(&first.id, bob), (&child.id, ann)] {
+            let error = made("refused", with, account).await.unwrap_err();
+            assert!(matches!(error, StoreError::Refused { .. }), "{error}");
+        }
+        assert!(
+            !store
+                .revoke_key_and_made(&first.id, Some(bob), NOW)
+                .await
+                .unwrap()
+        );
+        assert!(!store.revoke_key_and_made("key_0", None, NOW).await.unwrap());
+        assert!(
+            store
+                .revoke_key_and_made(&first.id, Some(ann), NOW + 1)
+                .await
+                .unwrap()
+        );
+        for id in [&first.id, &child.id, &rotated.id, &grandchild.id] {
+            let key = store.key(id, ann).await.unwrap().unwrap();
+            assert_eq!(key.revoked_at, Some(NOW + 1), "{}", key.name);
+        }
+        let kept = store.key(&apart.id, ann).await.unwrap().unwrap();
+        assert_eq!(kept.revoked_at, None);
+        let error = made("late", &first.id, ann).await.unwrap_err();
+        assert!(matches!(error, StoreError::Refused { .. }), "{error}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn one_secret_makes_one_key() {
     on_each_backend(async |store| {
         let ann = sign_in(&store, "ann").await.id;
