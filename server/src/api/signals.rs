@@ -127,6 +127,8 @@ pub(super) struct Asked {
     access: Arc<Access>,
     /// The key it came with.
     key: Option<Arc<KeyHolder>>,
+    /// Whether nobody is known to ask.
+    is_anonymous: bool,
     pub(super) address: IpAddr,
     headers: HeaderMap,
     query: Option<String>,
@@ -137,20 +139,28 @@ impl Asked {
     pub(super) fn of(app: &App, request: Request) -> Result<Asked, Refusal> {
         let ingest = app.ingest.clone().ok_or(NOT_FOUND)?;
         let (parts, body) = request.into_parts();
-        let key = match parts.extensions.get::<Caller>() {
+        let caller = parts.extensions.get::<Caller>();
+        let key = match caller {
             Some(Caller::Key(holder)) => Some(Arc::clone(holder)),
             _ => None,
         };
+        let is_anonymous = caller.is_none_or(Caller::is_anonymous);
         let address = app.access.sender(&parts.extensions, &parts.headers);
         Ok(Asked {
             ingest,
             access: Arc::clone(&app.access),
             key,
+            is_anonymous,
             address,
             query: parts.uri.query().map(str::to_owned),
             headers: parts.headers,
             body,
         })
+    }
+
+    /// Whether what the crawl saw is told: at an index that is its members', where anybody may ask what installs told, only to them.
+    fn sees_crawl(&self) -> bool {
+        self.access.rules.read == Read::Public || !self.is_anonymous
     }
 
     pub(super) fn limit(&self, counted: Counted, amount: usize) -> Result<(), Refusal> {
@@ -437,7 +447,7 @@ pub(crate) async fn any(State(app): State<App>, request: Request) -> Response {
         asked.limit(Counted::Lookups, 1)?;
         let fp = parameter(asked.query.as_deref(), "fp").ok_or(INVALID_FP)?;
         let fp = fp.to_ascii_lowercase().parse().map_err(|_| INVALID_FP)?;
-        Ok(answers(&app, &asked.ingest, &[fp]).await)
+        Ok(answers(&app, &asked.ingest, asked.sees_crawl(), &[fp]).await)
     };
     match answered.await {
         Ok(answers) => Json(answers.into_iter().next()).into_response(),
@@ -471,7 +481,7 @@ pub(crate) async fn any_of_many(State(app): State<App>, request: Request) -> Res
             return Ok(None);
         }
         asked.limit(Counted::Lookups, fps.len())?;
-        Ok(Some(answers(&app, &asked.ingest, &fps).await))
+        Ok(Some(answers(&app, &asked.ingest, asked.sees_crawl(), &fps).await))
     };
     match answered.await {
         Ok(Some(answers)) => {
@@ -517,9 +527,12 @@ fn fingerprints(body: &[u8]) -> Result<Vec<Fingerprint>, Refusal> {
 }
 
 /// An answer for each; `drifted: null` for all when the database can't be asked.
-async fn answers(app: &App, ingest: &Ingest, tools: &[Fingerprint]) -> Vec<Answer> {
+async fn answers(app: &App, ingest: &Ingest, sees_crawl: bool, tools: &[Fingerprint]) -> Vec<Answer> {
     let found = async {
-        let crawl = app.store.crawl_drifts(tools).await?;
+        let crawl = match sees_crawl {
+            true => app.store.crawl_drifts(tools).await?,
+            false => vec![None; tools.len()],
+        };
         let fleet = app.store.fleet_drifts(tools).await?;
         Ok::<_, StoreError>((crawl, fleet))
     };
