@@ -19,7 +19,7 @@ use crate::app::{App, MAX_REFERENCE};
 use crate::links;
 use crate::problem::Problem;
 use crate::state::State as Standing;
-use crate::vetting::{self, Declared, Installs, MAX_SCANNED, Tools, Vetting};
+use crate::vetting::{self, Declared, Installs, LATELY, MAX_SCANNED, Tools, Vetting};
 use crate::when::rfc3339;
 
 /// The largest question, in bytes: 256 items of names and digests.
@@ -56,7 +56,8 @@ struct QuestionBody {
     /// The definition digest asked about, with a tool only; otherwise it is what the server declares now.
     #[schema(pattern = "^(raw-)?sha256:[0-9a-f]{64}$")]
     digest: Option<String>,
-    /// The published contract hash of the same definition, with a digest only.
+    /// The published contract hash of the same definition, with a digest only: what the published clients told of another
+    /// one counts then.
     #[schema(pattern = "^sha256:[0-9a-f]{64}$")]
     hash: Option<String>,
 }
@@ -197,25 +198,29 @@ pub(crate) async fn answers(app: &App, questions: &[Question]) -> Result<Vec<(Si
     let now = app.now();
     let mut known = Vec::with_capacity(questions.len());
     let mut room = MAX_SCANNED;
-    for (question, found) in questions.iter().zip(app.store.sightings(questions).await?) {
-        let tools = match &question.tool {
-            Some(_) => Tools::None,
-            None => tools(app, &found, &mut room).await?,
-        };
-        known.push((question.clone(), found, tools));
+    for (question, found) in questions
+        .iter()
+        .zip(app.store.sightings(questions, now - LATELY).await?)
+    {
+        let mut servers = Vec::with_capacity(found.servers.len());
+        for sightings in found.servers {
+            let tools = match &question.tool {
+                Some(_) => Tools::None,
+                None => tools(app, &sightings, &mut room).await?,
+            };
+            servers.push((sightings, tools));
+        }
+        known.push((question.clone(), servers, found.more));
     }
     // Thousands of texts are looked through, so not where other answers wait.
     let judging = tokio::task::spawn_blocking(move || {
-        let judged = known.into_iter().map(|(question, found, tools)| {
-            let vetting = match &question.tool {
-                Some(_) => vetting::of_tool(&question, &found, rule.as_ref(), now),
-                None => vetting::of_server(&question, &found, &tools, now),
-            };
-            (found, vetting)
+        let judged = known.into_iter().map(|(question, servers, more)| {
+            vetting::of_servers(&question, servers, more, rule.as_ref(), now)
         });
-        judged.collect()
+        judged.collect::<Option<Vec<_>>>()
     });
-    judging.await.map_err(|error| Problem::internal(&error))
+    let judged = judging.await.map_err(|error| Problem::internal(&error))?;
+    judged.ok_or_else(|| Problem::internal(&"a question without an answer"))
 }
 
 /// What the server declares now, while there is room for it in this answer.
