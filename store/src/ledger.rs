@@ -36,7 +36,7 @@ pub struct LedgerEntry {
 /// How much there is in all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LedgerTotals {
-    /// Tools that drifted, came or went.
+    /// Tools that drifted; one that only came or went has not.
     pub tools: i64,
     /// Drifts.
     pub drifts: i64,
@@ -97,7 +97,8 @@ impl Store {
             sqlx::query_scalar(
                 "SELECT COUNT(*) FROM (
                      SELECT DISTINCT d.identity, c.subject_name FROM drift d JOIN change c ON c.drift = d.id
-                     WHERE d.replaced_at IS NULL AND c.subject_kind = $1) t",
+                     WHERE d.replaced_at IS NULL AND c.subject_kind = $1
+                       AND c.kind NOT IN ('tool-added', 'tool-removed')) t",
             )
             .bind(MemberKind::Tool.name()).fetch_one(connection).await?
         });

@@ -25,7 +25,7 @@ use crate::app::{App, MAX_REFERENCE};
 use crate::links;
 use crate::problem::Problem;
 use crate::state::State as Standing;
-use crate::vetting::{self, Declared, Installs, MAX_SCANNED, Tools, Vetting};
+use crate::vetting::{self, Declared, Installs, LATELY, MAX_SCANNED, Tools, Vetting};
 use crate::when::rfc3339;
 
 /// The largest question, in bytes: 256 items of names and digests.
@@ -71,7 +71,8 @@ struct QuestionBody {
     /// The definition digest asked about, with a tool only; otherwise it is what the server declares now.
     #[schema(pattern = "^(raw-)?sha256:[0-9a-f]{64}$")]
     digest: Option<String>,
-    /// The published contract hash of the same definition, with a digest only.
+    /// The published contract hash of the same definition, with a digest only: what the published clients told of another
+    /// one counts then.
     #[schema(pattern = "^sha256:[0-9a-f]{64}$")]
     hash: Option<String>,
 }
@@ -251,21 +252,23 @@ async fn judged(
     let rule = app.ingest.as_ref().map(|ingest| ingest.rules.fleet.clone());
     let now = app.now();
     let mut answers = Vec::with_capacity(questions.len());
-    for (question, found) in questions.iter().zip(app.store.sightings(questions).await?) {
-        let tools = match &question.tool {
-            Some(_) => Tools::None,
-            None => tools(app, &found, room).await?,
-        };
+    let all = app.store.sightings(questions, now - LATELY).await?;
+    for (question, found) in questions.iter().zip(all) {
+        let mut servers = Vec::with_capacity(found.servers.len());
+        for sightings in found.servers {
+            let tools = match &question.tool {
+                Some(_) => Tools::None,
+                None => tools(app, &sightings, room).await?,
+            };
+            servers.push((sightings, tools));
+        }
         let (question, rule) = (question.clone(), rule.clone());
         // Thousands of texts may be looked through, so not where other answers wait.
         let judging = tokio::task::spawn_blocking(move || {
-            let vetting = match &question.tool {
-                Some(_) => vetting::of_tool(&question, &found, rule.as_ref(), now),
-                None => vetting::of_server(&question, &found, &tools, now),
-            };
-            (found, vetting)
+            vetting::of_servers(&question, servers, found.more, rule.as_ref(), now)
         });
-        answers.push(judging.await.map_err(|error| Problem::internal(&error))?);
+        let judged = judging.await.map_err(|error| Problem::internal(&error))?;
+        answers.push(judged.ok_or_else(|| Problem::internal(&"a question without an answer"))?);
     }
     Ok(answers)
 }

@@ -254,7 +254,9 @@ pub(crate) async fn servers(State(app): State<App>, uri: Uri) -> Result<Json<Pag
 pub(crate) async fn server(
     State(app): State<App>,
     Path(reference): Path<String>,
+    uri: Uri,
 ) -> Result<Json<ServerBody>, Problem> {
+    Query::strict(&uri, &[])?;
     Ok(Json(server_body(&app.server(&reference).await?)))
 }
 

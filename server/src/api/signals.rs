@@ -127,6 +127,8 @@ pub(super) struct Asked {
     access: Arc<Access>,
     /// The key it came with.
     key: Option<Arc<KeyHolder>>,
+    /// Whether nobody is known to ask.
+    is_anonymous: bool,
     pub(super) address: IpAddr,
     headers: HeaderMap,
     query: Option<String>,
@@ -137,20 +139,28 @@ impl Asked {
     pub(super) fn of(app: &App, request: Request) -> Result<Asked, Refusal> {
         let ingest = app.ingest.clone().ok_or(NOT_FOUND)?;
         let (parts, body) = request.into_parts();
-        let key = match parts.extensions.get::<Caller>() {
+        let caller = parts.extensions.get::<Caller>();
+        let key = match caller {
             Some(Caller::Key(holder)) => Some(Arc::clone(holder)),
             _ => None,
         };
+        let is_anonymous = caller.is_none_or(Caller::is_anonymous);
         let address = app.access.sender(&parts.extensions, &parts.headers);
         Ok(Asked {
             ingest,
             access: Arc::clone(&app.access),
             key,
+            is_anonymous,
             address,
             query: parts.uri.query().map(str::to_owned),
             headers: parts.headers,
             body,
         })
+    }
+
+    /// Whether what the crawl saw is told: at an index that is its members', where anybody may ask what installs told, only to them.
+    fn sees_crawl(&self) -> bool {
+        self.access.rules.read == Read::Public || !self.is_anonymous
     }
 
     pub(super) fn limit(&self, counted: Counted, amount: usize) -> Result<(), Refusal> {
@@ -437,7 +447,7 @@ pub(crate) async fn any(State(app): State<Arc<App>>, request: Request) -> Respon
         asked.limit(Counted::Lookups, 1)?;
         let fp = parameter(asked.query.as_deref(), "fp").ok_or(INVALID_FP)?;
         let fp = fp.to_ascii_lowercase().parse().map_err(|_| INVALID_FP)?;
-        Ok(answers(&app, &asked.ingest, &[fp]).await)
+        Ok(answers(&app, &asked.ingest, asked.sees_crawl(), &[fp]).await)
     };
     match answered.await {
         Ok(answers) => Json(answers.first().map(Arc::as_ref)).into_response(),
@@ -471,7 +481,7 @@ pub(crate) async fn any_of_many(State(app): State<Arc<App>>, request: Request) -
             return Ok(None);
         }
         asked.limit(Counted::Lookups, fps.len())?;
-        Ok(Some(answers(&app, &asked.ingest, &fps).await))
+        Ok(Some(answers(&app, &asked.ingest, asked.sees_crawl(), &fps).await))
     };
     match answered.await {
         Ok(Some(answers)) => {
@@ -517,9 +527,14 @@ fn fingerprints(body: &[u8]) -> Result<Vec<Fingerprint>, Refusal> {
 }
 
 /// An answer for each; `drifted: null` for those that are looked up while the database can't be asked.
-async fn answers(app: &App, ingest: &Ingest, tools: &[Fingerprint]) -> Vec<Arc<Answer>> {
+async fn answers(app: &App, ingest: &Ingest, sees_crawl: bool, tools: &[Fingerprint]) -> Vec<Arc<Answer>> {
     let told = app.store.told();
-    let mut answers: Vec<Option<Arc<Answer>>> = ingest.recent.answers(told, tools);
+    // What is kept tells what the crawl saw.
+    let recent = sees_crawl.then_some(&ingest.recent);
+    let mut answers: Vec<Option<Arc<Answer>>> = match recent {
+        Some(recent) => recent.answers(told, tools),
+        None => vec![None; tools.len()],
+    };
     let asked: Vec<Fingerprint> = tools
         .iter()
         .zip(&answers)
@@ -527,9 +542,9 @@ async fn answers(app: &App, ingest: &Ingest, tools: &[Fingerprint]) -> Vec<Arc<A
         .map(|(tool, _)| *tool)
         .collect();
     if !asked.is_empty() {
-        let found = looked_up(app, ingest, &asked).await;
-        if let Some(found) = &found {
-            ingest.recent.keep(told, &asked, found);
+        let found = looked_up(app, ingest, sees_crawl, &asked).await;
+        if let (Some(found), Some(recent)) = (&found, recent) {
+            recent.keep(told, &asked, found);
         }
         let mut found = found.into_iter().flatten();
         for answer in answers.iter_mut().filter(|answer| answer.is_none()) {
@@ -544,9 +559,17 @@ async fn answers(app: &App, ingest: &Ingest, tools: &[Fingerprint]) -> Vec<Arc<A
 }
 
 /// What the database says of each; `None` when it can't be asked.
-async fn looked_up(app: &App, ingest: &Ingest, tools: &[Fingerprint]) -> Option<Vec<Arc<Answer>>> {
+async fn looked_up(
+    app: &App,
+    ingest: &Ingest,
+    sees_crawl: bool,
+    tools: &[Fingerprint],
+) -> Option<Vec<Arc<Answer>>> {
     match app.store.told_drifts(tools).await {
-        Ok(told) => {
+        Ok(mut told) => {
+            if !sees_crawl {
+                told.iter_mut().for_each(|told| told.crawl = None);
+            }
             let rule = &ingest.rules.fleet;
             let answers = tools.iter().zip(&told);
             let answers = answers.map(|(tool, told)| Arc::new(Answer::of(tool.to_string(), told, rule)));

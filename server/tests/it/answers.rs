@@ -37,12 +37,12 @@ const DAY: i64 = 86_400;
 const CHECK: &str = "/api/v1/check";
 
 /// An index that takes signals, so that what installs told is part of its answers.
-struct Index {
+pub(crate) struct Index {
     app: App,
 }
 
 impl Index {
-    async fn seeded(store: &Store) -> Index {
+    pub(crate) async fn seeded(store: &Store) -> Index {
         seed(store).await;
         let (ingest, _running) = Ingest::start(store, clock(), rules());
         Index {
@@ -59,7 +59,7 @@ impl Index {
     }
 
     /// The answers, in the shape that clients read.
-    async fn ask(&self, items: Vec<Question>) -> Value {
+    pub(crate) async fn ask(&self, items: Vec<Question>) -> Value {
         let asked = items.len();
         let body = serde_json::to_string(&Questions { items }).unwrap();
         let answer = self.post("application/json", body).await;
@@ -76,17 +76,17 @@ impl Index {
     }
 
     /// One answer as `verdict: codes`.
-    async fn verdict(&self, question: Question) -> String {
+    pub(crate) async fn verdict(&self, question: Question) -> String {
         shown(&self.ask(vec![question]).await["items"][0])
     }
 
-    async fn tell(&self, signals: &[Received]) {
+    pub(crate) async fn tell(&self, signals: &[Received]) {
         self.app.store.record_signals(signals, NOW).await.unwrap();
         self.app.store.count_signals().await.unwrap();
     }
 }
 
-fn shown(item: &Value) -> String {
+pub(crate) fn shown(item: &Value) -> String {
     let reasons = item["reasons"].as_array().unwrap();
     let codes: Vec<&str> = reasons
         .iter()
@@ -95,7 +95,7 @@ fn shown(item: &Value) -> String {
     format!("{}: {}", item["verdict"].as_str().unwrap(), codes.join(" "))
 }
 
-fn of(server: &str, tool: Option<&str>) -> Question {
+pub(crate) fn of(server: &str, tool: Option<&str>) -> Question {
     Question {
         server: Some(server.to_owned()),
         tool: tool.map(str::to_owned),
@@ -103,14 +103,19 @@ fn of(server: &str, tool: Option<&str>) -> Question {
     }
 }
 
-fn with_digest(server: &str, tool: &str, digest: Digest) -> Question {
+pub(crate) fn with_digest(server: &str, tool: &str, digest: Digest) -> Question {
     Question {
         digest: Some(digest.to_string()),
         ..of(server, Some(tool))
     }
 }
 
-fn by_fingerprint(key: &FingerprintKey, name: &str, tool: &str, digest: Option<Digest>) -> Question {
+pub(crate) fn by_fingerprint(
+    key: &FingerprintKey,
+    name: &str,
+    tool: &str,
+    digest: Option<Digest>,
+) -> Question {
     Question {
         server_fp: Some(key.server(name).to_string()),
         tool_fp: Some(key.tool(name, tool).to_string()),
@@ -119,14 +124,21 @@ fn by_fingerprint(key: &FingerprintKey, name: &str, tool: &str, digest: Option<D
     }
 }
 
-fn digest(tool: &Value) -> Digest {
+pub(crate) fn digest(tool: &Value) -> Digest {
     Member::read(MemberKind::Tool, &tool.to_string())
         .definition
         .digest()
 }
 
+/// Looks at [`FILES`] once more, and finds what it last declared.
+async fn recovered(store: &Store) {
+    let files = store.find_server(FILES).await.unwrap().unwrap();
+    let surface = store.surface(files.current_observation.unwrap()).await.unwrap();
+    look(store, FILES, found("2.1.0", NOW - 600, surface.unwrap())).await;
+}
+
 /// A pin that one install tells, of the version with digests.
-fn pin(install: u8, name: &str, tool: &str, digest: Digest) -> Received {
+pub(crate) fn pin(install: u8, name: &str, tool: &str, digest: Digest) -> Received {
     let key = FingerprintKey::public();
     Received {
         signal: Signal {
@@ -163,7 +175,7 @@ async fn each_state_of_knowledge_has_its_verdict() {
         check(of(REMOTE, None), "unknown: not-determined").await;
         check(of(BROKEN, Some("a")), "unknown: tools-not-determined").await;
         check(of(BROKEN, None), "unknown: tools-not-determined").await;
-        check(of(FILES, Some("never")), "no-such: no-such-tool").await;
+        check(of(FILES, Some("never")), "unknown: last-look-failed no-such-tool").await;
         check(
             of(FILES, Some("delete_file")),
             "needs-person: removed last-look-failed",
@@ -171,7 +183,7 @@ async fn each_state_of_knowledge_has_its_verdict() {
         .await;
         check(
             of(FILES, Some("list_directory")),
-            "ready: declared-now last-look-failed",
+            "unknown: last-look-failed declared-now",
         )
         .await;
         check(
@@ -186,13 +198,13 @@ async fn each_state_of_knowledge_has_its_verdict() {
         )
         .await;
         let unknown_tool = by_fingerprint(&FingerprintKey::public(), FILES, "never", None);
-        check(unknown_tool, "unknown: tool-not-known").await;
+        check(unknown_tool, "unknown: last-look-failed tool-not-known").await;
         let reports = with_digest(
             FILES,
             "list_directory",
             digest(&tool("list_directory", "Lists a directory.")),
         );
-        check(reports, "ready: declared-now last-look-failed").await;
+        check(reports, "unknown: last-look-failed declared-now").await;
     })
     .await;
 }
@@ -224,10 +236,11 @@ async fn an_answer_says_what_was_seen_when_and_by_whom() {
 async fn a_definition_that_nobody_else_sees_stands_alone() {
     on_each_backend(async |store| {
         let index = Index::seeded(&store).await;
+        recovered(&store).await;
         let mine = digest(&tool("stat", "Served to me."));
         let question = || by_fingerprint(&FingerprintKey::public(), FILES, "stat", Some(mine));
         let alone = index.ask(vec![question()]).await["items"][0].clone();
-        assert_eq!(shown(&alone), "needs-person: alone last-look-failed not-declared");
+        assert_eq!(shown(&alone), "needs-person: alone not-declared");
         assert_eq!(alone["alone"], true);
         assert_eq!(alone["declared"], "never");
         assert_eq!(
@@ -243,10 +256,7 @@ async fn a_definition_that_nobody_else_sees_stands_alone() {
             .tell(&[pin(2, "io.github.example/files", "stat", mine)])
             .await;
         let shared = index.ask(vec![question()]).await["items"][0].clone();
-        assert_eq!(
-            shown(&shared),
-            "unknown: not-declared last-look-failed installs-see-it"
-        );
+        assert_eq!(shown(&shared), "unknown: not-declared installs-see-it");
         assert_eq!(shared["alone"], false);
         assert_eq!(
             shared["seen_by"]["installs"],
@@ -256,7 +266,7 @@ async fn a_definition_that_nobody_else_sees_stands_alone() {
         let theirs = of(FILES, Some("stat"));
         assert_eq!(
             index.verdict(theirs).await,
-            "needs-person: changed-lately last-look-failed declared-now installs-see-another"
+            "needs-person: changed-lately declared-now installs-see-another"
         );
     })
     .await;
@@ -427,7 +437,8 @@ async fn trust_is_told_in_the_published_shape() {
     let good = found("1.0.0", NOW - DAY, surface(&[tool("a", "A.")]));
     look(&database.store, "npm:example-good", good).await;
     let allowed = client.ok(&path("npm:example-good", "a")).await;
-    assert_eq!(allowed.header("cache-control"), "public, max-age=300");
+    // Nobody goes on being told that something is fine which no longer is.
+    assert_eq!(allowed.header("cache-control"), "no-cache");
     assert!(!allowed.header("etag").is_empty());
     assert_json_snapshot!(allowed.json());
     assert_json_snapshot!(
@@ -566,6 +577,8 @@ async fn the_ledger_tells_what_drifted_lately() {
         let ledger = answer.json();
         assert_eq!(ledger["schema"], "mcpindex.drift.ledger/2");
         assert_eq!(ledger["stat"]["servers"], 1);
+        // Not `delete_file` and the others that only came or went.
+        assert_eq!(ledger["stat"]["tools_observed_drifting"], 6);
         assert_eq!(ledger["stat"]["total_contract_drifts_observed"], 2);
         let events = ledger["events"].as_array().unwrap();
         let removed = events
@@ -585,6 +598,7 @@ async fn the_ledger_tells_what_drifted_lately() {
             .send(Method::GET, "/api/v1/ledger", &[("if-none-match", &tag)])
             .await;
         assert_eq!(again.status, 304);
+        assert_eq!(client.problem("/api/v1/ledger?x=1", 400).await["parameter"], "x");
     })
     .await;
 }
@@ -702,16 +716,16 @@ async fn the_clients_half_asks_and_reads_a_members_only_index() {
     let with = Some(member.text.as_str());
     assert_eq!(
         consulted(with, FILES, Some("list_directory")).await,
-        "ready: declared-now last-look-failed"
+        "unknown: last-look-failed declared-now"
     );
     assert_eq!(
         consulted(with, "io.github.example/files", Some("never")).await,
-        "unknown: tool-not-known",
+        "unknown: last-look-failed tool-not-known",
         "by fingerprint, so the tool might be one under another name"
     );
     assert_eq!(
         consulted(with, "io.github.example/files", Some("list_directory")).await,
-        "ready: declared-now last-look-failed"
+        "unknown: last-look-failed declared-now"
     );
     // Named by fingerprint, since nobody outside may know of it.
     assert_eq!(consulted(with, private, Some("a")).await, "ready: declared-now");

@@ -32,3 +32,4 @@ mod signals;
 mod signals_killed;
 mod telemetry;
 mod tidy;
+mod verdicts;
