@@ -199,8 +199,12 @@ async fn one_network_pushes_out_nothing_that_several_agree_on() {
             digest: None,
             hash: None,
         };
-        let found = store.sightings(&[question]).await.unwrap().remove(0);
-        let seen = found.told.iter().find(|told| told.hash == hash('b')).unwrap();
+        let found = store.sightings(&[question], 0).await.unwrap().remove(0);
+        let seen = found.servers[0]
+            .told
+            .iter()
+            .find(|told| told.hash == hash('b'))
+            .unwrap();
         assert_eq!((seen.anonymous, seen.anonymous_networks), (12, 4));
     })
     .await;
