@@ -17,7 +17,7 @@ use reqwest::StatusCode;
 use super::shape::{IndexAnswer, IndexAnswers, MAX_ITEMS, Question, Questions};
 use super::{Answer, Verdict};
 use crate::index::{IndexClient, MAX_ANSWER_BYTES};
-use crate::pins::{Record, Via};
+use crate::pins::{AuthContext, Record, ToolPin, Via};
 use crate::telemetry::{Failure, OwnRegistries, is_public, is_public_name, own_key};
 
 /// How long the whole exchange may take.
@@ -30,8 +30,10 @@ pub struct Subject<'a> {
     pub server: Result<&'a Identity, &'a str>,
     /// One tool of it; all of them otherwise.
     pub tool: Option<&'a str>,
-    /// What this machine knows of it.
+    /// What this machine knows of it, …
     pub record: Option<&'a Record>,
+    /// … and with which credentials that was seen; `None` where nothing is known.
+    pub context: Option<&'a AuthContext>,
     /// The packages that come from another registry here.
     pub own_registries: &'a OwnRegistries,
 }
@@ -43,18 +45,46 @@ pub enum Consulted {
     Answered {
         /// Of the tool, or of the server as a whole.
         answer: Box<IndexAnswer>,
-        /// Tools that are pinned here, not by a person, with a definition that nobody else is known to see.
-        alone: Vec<String>,
+        /// Of a server as a whole: tools whose definition here, which no person approved, needs one by the index's word.
+        doubts: Vec<Doubt>,
     },
     /// It was not asked: only the organisation's own index may hear of this server, and this is not known to be it.
     Private,
     /// It was not asked: what was typed is no name that an index could know.
     NoName,
+    /// It was not asked: it knows what the server declares to anybody, and here it was seen with credentials.
+    OtherContext,
     /// It could not be asked.
     Failed {
         /// One line.
         reason: String,
     },
+}
+
+/// Why an index says that a tool needs a person. Its words, to be shown with care.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doubt {
+    /// The tool's name.
+    pub tool: String,
+    /// The reason that decided, or `alone` where that is one.
+    pub code: String,
+    /// The reason as a sentence.
+    pub sentence: String,
+}
+
+impl Doubt {
+    fn of(tool: String, answer: &IndexAnswer) -> Option<Doubt> {
+        if says(answer) != Answer::NeedsPerson {
+            return None;
+        }
+        let alone = answer.reasons.iter().find(|reason| reason.code == "alone");
+        let reason = alone.or(answer.reasons.first());
+        Some(Doubt {
+            tool,
+            code: reason.map_or_else(String::new, |reason| reason.code.clone()),
+            sentence: reason.map_or_else(String::new, |reason| reason.sentence.clone()),
+        })
+    }
 }
 
 /// Asks an index.
@@ -70,6 +100,9 @@ pub async fn consult(client: &IndexClient, subject: &Subject<'_>) -> Consulted {
 }
 
 async fn ask(client: &IndexClient, subject: &Subject<'_>) -> Result<Consulted, String> {
+    if subject.context.is_some_and(|context| !context.is_anybodys()) {
+        return Ok(Consulted::OtherContext);
+    }
     let name = match subject.server {
         Err(typed) if !is_registry_name(typed) => return Ok(Consulted::NoName),
         Err(typed) => {
@@ -98,13 +131,13 @@ async fn ask(client: &IndexClient, subject: &Subject<'_>) -> Result<Consulted, S
     let Some(first) = items.next() else {
         return Err("its answer has another number of items than it was asked about".to_owned());
     };
-    let alone = tools
+    let doubts = tools
         .into_iter()
         .zip(items)
-        .filter(|(_, answer)| answer.alone == Some(true));
+        .filter_map(|(tool, answer)| Doubt::of(tool, &answer));
     Ok(Consulted::Answered {
         answer: Box::new(first),
-        alone: alone.map(|(tool, _)| tool).collect(),
+        doubts: doubts.collect(),
     })
 }
 
@@ -161,39 +194,48 @@ impl Name {
     }
 }
 
-/// The question, and, for a whole server, one for each tool that is pinned and not approved, with these tools' names.
+/// The question, and, for a whole server, one for each tool whose definition here no person approved, with these tools' names.
 fn questions(name: &Name, subject: &Subject<'_>) -> (Vec<Question>, Vec<String>) {
+    let mut whole = name.question(subject.tool);
     let tools = subject.record.into_iter().flat_map(|record| &record.tools);
-    let mut items = vec![name.question(subject.tool)];
     if let Some(tool) = subject.tool {
         let pin = subject.record.and_then(|record| record.tools.get(tool));
-        if let (Some(pin), Some(question)) = (pin, items.first_mut()) {
-            // What the server declares, if that waits; else what is let through.
-            let waiting = pin.waiting().map(|(digest, held)| (digest, &*held.definition));
-            let baseline = pin.baseline.as_ref();
-            let baseline = baseline.map(|baseline| (baseline.digest.as_str(), &*baseline.definition));
-            if let Some((digest, definition)) = waiting.or(baseline) {
-                of_definition(question, digest, definition);
-            }
+        if let Some((digest, definition, _)) = pin.and_then(declared) {
+            of_definition(&mut whole, digest, definition);
         }
-        return (items, Vec::new());
+        return (vec![whole], Vec::new());
     }
+    let mut items = vec![whole];
     let mut asked = Vec::new();
     for (tool, pin) in tools {
-        let Some(baseline) = pin.baseline.as_ref().filter(|pin| pin.via != Via::Approved) else {
+        let Some((digest, definition, false)) = declared(pin) else {
             continue;
         };
         let mut question = name.question(Some(tool));
-        of_definition(&mut question, &baseline.digest, &baseline.definition);
+        of_definition(&mut question, digest, definition);
         items.push(question);
         asked.push(tool.clone());
     }
     (items, asked)
 }
 
-fn of_definition(question: &mut Question, digest: &str, definition: &str) {
+/// What the server declares of a tool, as far as is known here, and whether a person approved just that: what waits; else what was
+/// let through last; else what it is judged against. Of what was let through without being the baseline the digest alone is kept.
+fn declared(pin: &ToolPin) -> Option<(&str, Option<&str>, bool)> {
+    if let Some((digest, held)) = pin.waiting() {
+        return Some((digest, Some(&held.definition), false));
+    }
+    if let Some(last) = &pin.last_seen {
+        return Some((&last.digest, None, last.via == Via::Approved));
+    }
+    let baseline = pin.baseline.as_ref()?;
+    let is_approved = baseline.via == Via::Approved;
+    Some((&baseline.digest, Some(&baseline.definition), is_approved))
+}
+
+fn of_definition(question: &mut Question, digest: &str, definition: Option<&str>) {
     question.digest = Some(digest.to_owned());
-    question.hash = contract_hash(&Definition::read(definition)).ok();
+    question.hash = definition.and_then(|text| contract_hash(&Definition::read(text)).ok());
 }
 
 async fn fetch_own_key(client: &IndexClient) -> Result<Option<FingerprintKey>, String> {
@@ -246,12 +288,12 @@ pub fn joined(local: &Verdict, consulted: &Consulted) -> Answer {
         .first()
         .is_some_and(|reason| reason.code == "approved");
     match (local.answer, consulted) {
-        (answer, Consulted::Private | Consulted::NoName) => answer,
+        (answer, Consulted::Private | Consulted::NoName | Consulted::OtherContext) => answer,
         (Answer::Unknown | Answer::NoSuch, Consulted::Failed { .. }) => Answer::TryLater,
         (answer, Consulted::Failed { .. }) => answer,
         (answer @ (Answer::NeedsPerson | Answer::TryLater), _) => answer,
-        (Answer::Ready, Consulted::Answered { answer, alone }) => {
-            let asks_for_person = says(answer) == Answer::NeedsPerson || !alone.is_empty();
+        (Answer::Ready, Consulted::Answered { answer, doubts }) => {
+            let asks_for_person = says(answer) == Answer::NeedsPerson || !doubts.is_empty();
             match asks_for_person && !is_approved {
                 true => Answer::NeedsPerson,
                 false => Answer::Ready,
@@ -297,7 +339,7 @@ mod tests {
         }
     }
 
-    fn answered(verdict: &str, is_known: bool, alone: &[&str]) -> Consulted {
+    fn answered(verdict: &str, is_known: bool, doubts: &[&str]) -> Consulted {
         Consulted::Answered {
             answer: Box::new(IndexAnswer {
                 verdict: verdict.to_owned(),
@@ -327,7 +369,14 @@ mod tests {
                 approval: "unknown".to_owned(),
                 artifact: None,
             }),
-            alone: alone.iter().map(|tool| (*tool).to_owned()).collect(),
+            doubts: doubts
+                .iter()
+                .map(|tool| Doubt {
+                    tool: (*tool).to_owned(),
+                    code: "alone".to_owned(),
+                    sentence: String::new(),
+                })
+                .collect(),
         }
     }
 
@@ -397,7 +446,7 @@ mod tests {
         check(Answer::NeedsPerson, Answer::NeedsPerson);
         check(Answer::Unknown, Answer::TryLater);
         check(Answer::NoSuch, Answer::TryLater);
-        for not_asked in [Consulted::Private, Consulted::NoName] {
+        for not_asked in [Consulted::Private, Consulted::NoName, Consulted::OtherContext] {
             assert_eq!(joined(&local(Answer::Unknown, "x"), &not_asked), Answer::Unknown);
         }
     }

@@ -93,8 +93,8 @@ pub async fn preview(
         left_out: Vec::new(),
         problems: Vec::new(),
     };
-    let mut records = records(state, &mut preview.problems);
-    if records.is_empty() && preview.problems.is_empty() {
+    let mut records = records(state, &mut preview);
+    if records.is_empty() && preview.problems.is_empty() && preview.left_out.is_empty() {
         preview.is_example = true;
         records.extend(example());
     }
@@ -117,13 +117,14 @@ pub async fn preview(
     Ok(preview)
 }
 
-/// What is pinned, by server.
-fn records(state: &StateDirectory, problems: &mut Vec<String>) -> Vec<(Identity, Arc<Record>)> {
+/// What is pinned, by server; what was listed to the bearer of a credential is told to nobody.
+fn records(state: &StateDirectory, preview: &mut Preview) -> Vec<(Identity, Arc<Record>)> {
     let mut records = Vec::new();
     for (key, mut pins) in Pins::all(state) {
         match pins.record() {
+            _ if !key.context.is_anybodys() => preview.left_out.push(key.identity),
             Ok(record) => records.push((key.identity, record)),
-            Err(error) => problems.push(error.to_string()),
+            Err(error) => preview.problems.push(error.to_string()),
         }
     }
     records

@@ -706,6 +706,7 @@ async fn the_clients_half_asks_and_reads_a_members_only_index() {
             server: identity.as_ref().ok_or(server),
             tool,
             record: None,
+            context: None,
             own_registries: &OwnRegistries::default(),
         };
         match consult(&client, &subject).await {
