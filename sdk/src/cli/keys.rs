@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use super::exit::Exit;
 use super::index::{ANSWER_BYTES, SCHEMA, day, refusal, scopes, signed_in, unreadable, until, who_am_i};
+use super::login::revoke_by_itself;
 use super::login::runtime;
-use super::logout::{UNKNOWN_KEY, end, segment};
+use super::logout::{UNKNOWN_KEY, segment};
 use super::output::{Output, Style};
 use super::pins::{Mistake, print_document, state};
 
@@ -333,11 +334,13 @@ fn rotate(arguments: &RotateArguments, output: &mut Output) -> Result<(), Mistak
 
 /// Keeps the key; one that can't be kept is ended, since nobody would know it.
 async fn store(desk: &Desk, granted: Granted, id: &str) -> Result<(), Mistake> {
-    let Err(error) = Credentials::update(&desk.state, |stored| stored.remember(&desk.base, granted, false))
+    let kept = granted.clone();
+    let Err(error) = Credentials::update(&desk.state, |stored| stored.remember(&desk.base, kept, false))
     else {
         return Ok(());
     };
-    let ended = match end(&desk.client, id).await {
+    // By itself: a key that another took the place of ends no others.
+    let ended = match revoke_by_itself(&desk.base, &granted, id).await {
         Ok(_) => format!("{id} was made and revoked again"),
         Err(_) => format!("{id} was made and could not be revoked: `mcpindex keys revoke {id}`"),
     };

@@ -417,7 +417,8 @@ fn end_replaced(base: &Base, old: &Granted, output: &mut Output) -> Result<(), M
     Ok(())
 }
 
-async fn revoke_by_itself(base: &Base, granted: &Granted, id: &str) -> Result<bool, Mistake> {
+/// Ends a key with the key itself.
+pub(super) async fn revoke_by_itself(base: &Base, granted: &Granted, id: &str) -> Result<bool, Mistake> {
     let client = IndexClient::new(&Chosen {
         base: base.clone(),
         key: Some(granted.key.clone()),
