@@ -63,9 +63,9 @@ pub enum LoginError {
         /// The index.
         base: Base,
         /// What was asked for.
-        named: String,
+        named: Box<str>,
         /// Those that it has.
-        providers: String,
+        providers: Box<str>,
     },
     /// Device sign-in is not offered.
     #[error("{base} offers no sign-in by device: sign in with a browser, or with `--with-token`")]

@@ -290,7 +290,8 @@ impl Settings {
             open: self.ingest.open.unwrap_or(self.place(listening).is_local()),
             fleet: self.fleet.clone(),
             keep: self.ingest.keep.seconds(),
-            receipts: self.receipts.open.then(|| self.receipts.keep.seconds()),
+            receipts: self.receipts.open,
+            keep_receipts: self.receipts.keep.seconds(),
         }
     }
 
@@ -735,11 +736,17 @@ mod tests {
 
     #[test]
     fn receipts_are_taken_where_the_settings_say_so_and_kept_as_long_as_they_say() {
-        let taken = |text: &str, listening: &str| ingest_rules(text, listening).receipts;
-        assert_eq!(taken("", "127.0.0.1:1"), None);
-        assert_eq!(taken("[receipts]\nopen = true\n", "0.0.0.0:1"), Some(90 * 86_400));
-        let short = "[receipts]\nopen = true\nkeep = \"1d\"\n";
-        assert_eq!(taken(short, "127.0.0.1:1"), Some(86_400));
+        let check = |text: &str, listening: &str, expected: (bool, i64)| {
+            let rules = ingest_rules(text, listening);
+            assert_eq!((rules.receipts, rules.keep_receipts), expected);
+        };
+        check("", "127.0.0.1:1", (false, 90 * 86_400));
+        check("[receipts]\nopen = true\n", "0.0.0.0:1", (true, 90 * 86_400));
+        check(
+            "[receipts]\nopen = true\nkeep = \"1d\"\n",
+            "127.0.0.1:1",
+            (true, 86_400),
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
-use tower_http::request_id::{MakeRequestId, MakeRequestUuid};
+use tower_http::request_id::{MakeRequestId, MakeRequestUuid, RequestId};
 
 use crate::access::redaction::holds_key;
 use crate::app::App;
@@ -69,7 +69,7 @@ pub(crate) fn request_id(request: &mut Request) -> HeaderValue {
         return given.clone();
     }
     let made = MakeRequestUuid.make_request_id(request);
-    let id = made.map_or(HeaderValue::from_static("none"), |made| made.into_header_value());
+    let id = made.map_or(HeaderValue::from_static("none"), RequestId::into_header_value);
     request.headers_mut().insert(REQUEST_ID, id.clone());
     id
 }

@@ -38,8 +38,10 @@ pub struct IngestRules {
     pub fleet: FleetRule,
     /// Seconds that signals are kept; their counts stay.
     pub keep: i64,
-    /// Seconds that receipts are kept; `None` where they are not taken.
-    pub receipts: Option<i64>,
+    /// Whether receipts are taken.
+    pub receipts: bool,
+    /// Seconds that receipts are kept, those too that were taken when they were taken.
+    pub keep_receipts: i64,
 }
 
 /// What handlers need of it.
@@ -69,15 +71,15 @@ impl Ingest {
             rules.keep,
             stop.clone(),
         )));
-        let receipts = rules.receipts.map(|keep| {
+        tasks.push(tokio::spawn(keep_receipts(
+            store.clone(),
+            Arc::clone(&clock),
+            rules.keep_receipts,
+            stop.clone(),
+        )));
+        let receipts = rules.receipts.then(|| {
             let (queue, writers) = Queue::start(store, &clock, &stop);
             tasks.extend(writers);
-            tasks.push(tokio::spawn(keep_receipts(
-                store.clone(),
-                Arc::clone(&clock),
-                keep,
-                stop.clone(),
-            )));
             queue
         });
         let ingest = Ingest {

@@ -64,6 +64,7 @@ pub struct Store {
     database: Database,
     /// See [`Store::told`].
     told: Arc<AtomicU64>,
+    ledger: Arc<ledger::Kept>,
 }
 
 #[derive(Clone)]
@@ -95,6 +96,7 @@ impl Store {
         Ok(Store {
             database,
             told: Arc::default(),
+            ledger: Arc::default(),
         })
     }
 

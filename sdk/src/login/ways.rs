@@ -54,14 +54,15 @@ impl Ways {
             None => Ok(()),
             Some(named) => Err(LoginError::NoProvider {
                 base: base.clone(),
-                named: visible_within(named, MAX_NAME),
+                named: visible_within(named, MAX_NAME).into(),
                 providers: self
                     .providers
                     .iter()
                     .take(MAX_NAMES)
                     .map(|provider| visible_within(provider, MAX_NAME))
                     .collect::<Vec<_>>()
-                    .join(", "),
+                    .join(", ")
+                    .into(),
             }),
         }
     }

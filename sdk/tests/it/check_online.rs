@@ -235,7 +235,7 @@ async fn what_is_pinned_is_asked_about_by_digest() {
       tools-pinned  2 tools are pinned, and none is held.
       INDEX/ says:
       declared-now  The crawler sees exactly this definition at the server.
-      alone  Nobody else is known to see what is pinned here of search.
+      alone  search: Others see another definition of this tool.
     --
     "#);
     assert_eq!(index.question()["items"].as_array().unwrap().len(), 3);

@@ -1029,7 +1029,7 @@ fn a_key_is_revoked_even_where_the_keys_here_can_not_be_read() {
     exit 0
     key_0000000000000002 is revoked; within 30 seconds nobody is let in with it
     --
-    note: whether it is kept here can't be said: `MACHINE/state/credentials.json` is open to other users (mode 0644) and not used: run `chmod 600 MACHINE/state/credentials.json`, and `mcpindex logout` and `login` again if others use this machine
+    note: whether it is kept here can't be said: `MACHINE/state/credentials.json` is open to other users (mode 0644) and not used: run `chmod 600 MACHINE/state/credentials.json`, and `mcpindex logout`, then `mcpindex login`, if others use this machine
     "#);
     assert_eq!(desk.index.state().revoked(), ["key_0000000000000002"]);
 }

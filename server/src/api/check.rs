@@ -41,7 +41,7 @@ const WITHIN: Duration = Duration::from_secs(8);
 /// Questions that are looked up and judged before the next ones are, so that few texts are in memory.
 const PIECE: usize = 16;
 /// Servers that are judged as a whole for one request.
-const WHOLE_SERVERS: usize = 16;
+const WHOLE_SERVERS: usize = 64;
 
 const TOO_LONG: &str = "looking this up takes too long; ask about less at once";
 

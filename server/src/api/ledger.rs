@@ -78,9 +78,10 @@ struct EventBody {
 )]
 pub(crate) async fn ledger(State(app): State<App>, uri: Uri) -> Result<Json<LedgerBody>, Problem> {
     Query::strict(&uri, &[])?;
-    let (entries, totals) = app.store.ledger().await?;
-    let generated_at = entries.iter().map(|entry| entry.found_at).max();
-    let (tools, around): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| entry.tool.is_some());
+    let ledger = app.store.ledger().await?;
+    let totals = ledger.totals;
+    let generated_at = ledger.entries.iter().map(|entry| entry.found_at).max();
+    let (tools, around): (Vec<_>, Vec<_>) = ledger.entries.iter().partition(|entry| entry.tool.is_some());
     Ok(Json(LedgerBody {
         schema: SCHEMA,
         generated_at: generated_at.and_then(rfc3339),

@@ -157,6 +157,9 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
     Ok(Exit::Done)
 }
 
+/// How long after a failure it is tried again to make up for older servers.
+const MAKE_UP_AGAIN: Duration = Duration::from_secs(60);
+
 /// The source of what `[crawl] targets` lists: unlike what was added at the shell, it is followed only as long as it is listed.
 const TARGETS: &str = "targets";
 
@@ -181,14 +184,29 @@ async fn keep_older_servers(store: Store, stop: CancellationToken) {
         // Logged where it failed; what is kept under the public constant is found all the same.
         tracing::warn!("installs of this organisation can't be found by its own fingerprints yet");
     }
-    match stop.run_until_cancelled(store.keep_older_servers()).await {
-        Some(Ok(0)) | None => {}
-        Some(Ok(servers)) => tracing::info!(
-            servers,
-            "older servers are found by all fingerprints and words now"
-        ),
-        Some(Err(error)) => {
-            tracing::error!(%error, "servers that were added by an older program are not found by fingerprint or words");
+    loop {
+        match stop.run_until_cancelled(store.keep_older_servers()).await {
+            None | Some(Ok(0)) => return,
+            Some(Ok(servers)) => {
+                tracing::info!(
+                    servers,
+                    "older servers are found by all fingerprints and words now"
+                );
+                return;
+            }
+            // What was made up for stays so; another program may have held the database.
+            Some(Err(error)) => tracing::warn!(
+                %error,
+                seconds = MAKE_UP_AGAIN.as_secs(),
+                "servers that were added by an older program are not all found by fingerprint and words yet; it is tried again"
+            ),
+        }
+        if stop
+            .run_until_cancelled(tokio::time::sleep(MAKE_UP_AGAIN))
+            .await
+            .is_none()
+        {
+            return;
         }
     }
 }

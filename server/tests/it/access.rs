@@ -365,10 +365,10 @@ async fn what_everybody_may_ask_tells_nothing_of_a_members_only_index() {
     let told = async |path: &str| index.get(path).await.json().to_string();
     insta::assert_snapshot!(told("/healthz").await, @r#"{"status":"ok"}"#);
     insta::assert_snapshot!(told("/readyz").await, @r#"{"status":"ready"}"#);
-    insta::assert_snapshot!(told("/.well-known/mcp-index.json").await, @r#"{"api":"/api/v1","index":"mcpindex","read":"members","signals":null}"#);
+    insta::assert_snapshot!(told("/.well-known/mcp-index.json").await, @r#"{"api":"/api/v1","index":"mcpindex","read":"members","sign_in":{"device":false,"providers":[]},"signals":null}"#);
     let member = key(&database.store, &[Scope::Read]).await;
     let answer = index.get_with(&member.text, "/.well-known/mcp-index.json").await;
-    insta::assert_snapshot!(answer.json(), @r#"{"api":"/api/v1","index":"mcpindex","read":"members","signals":{"ingest":"/api/v1/drift","lookup":"/api/v1/drift/any","max_signals":256,"register":"/api/v1/drift/register","versions":[1,2]},"version":"0.0.0-test"}"#);
+    insta::assert_snapshot!(answer.json(), @r#"{"api":"/api/v1","index":"mcpindex","read":"members","sign_in":{"device":false,"providers":[]},"signals":{"ingest":"/api/v1/drift","lookup":"/api/v1/drift/any","max_signals":256,"register":"/api/v1/drift/register","versions":[1,2]},"version":"0.0.0-test"}"#);
     assert_eq!(answer.header("cache-control"), "private, no-cache");
     index.stop().await;
 }

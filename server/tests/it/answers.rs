@@ -407,22 +407,24 @@ async fn more_than_one_answer_can_look_through_is_said_to_be_so() {
     let tools: Vec<Value> = (0..1_500)
         .map(|number| tool(&format!("t{number}"), "x"))
         .collect();
-    look(
-        &database.store,
-        "npm:example-many",
-        found("1.0.0", NOW - DAY, surface(&tools)),
-    )
-    .await;
-    let all = index.ask(vec![of("npm:example-many", None); 3]).await;
-    let shown: Vec<String> = all["items"].as_array().unwrap().iter().map(shown).collect();
+    let many = ["npm:example-many", "npm:example-more", "npm:example-most"];
+    for server in many {
+        let found = found("1.0.0", NOW - DAY, surface(&tools));
+        look(&database.store, server, found).await;
+    }
+    let all = index.ask(many.map(|server| of(server, None)).to_vec()).await;
+    let told: Vec<String> = all["items"].as_array().unwrap().iter().map(shown).collect();
     assert_eq!(
-        shown,
+        told,
         [
             "ready: tools-declared",
             "ready: tools-declared",
             "unknown: not-scanned"
         ]
     );
+    // What is asked twice is looked through once.
+    let all = index.ask(vec![of(many[0], None); 3]).await;
+    assert_eq!(shown(&all["items"][2]), "ready: tools-declared");
 }
 
 #[tokio::test]

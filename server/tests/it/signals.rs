@@ -36,7 +36,8 @@ pub(crate) fn rules() -> IngestRules {
             anonymous_networks: 3,
         },
         keep: 30 * 86_400,
-        receipts: None,
+        receipts: false,
+        keep_receipts: 90 * 86_400,
     }
 }
 
