@@ -71,7 +71,7 @@ impl Store {
         match &self.database {
             // The driver has no lock of its own here, so that two programs would apply the same migration: the write
             // transaction is the lock.
-            Database::Sqlite { .. } => {
+            Database::Sqlite { writer, .. } => {
                 let mut session = self.write().await?;
                 if let Session::Sqlite(transaction) = &mut session {
                     migrator(false)
@@ -80,6 +80,11 @@ impl Store {
                         .map_err(|error| failed(&error))?;
                 }
                 session.commit().await?;
+                // SQLite uses some indexes only when it knows how much they narrow down; what can't be looked at now, since
+                // another program writes, is at the next start.
+                let _ = sqlx::raw_sql("PRAGMA analysis_limit = 400; PRAGMA optimize = 0x10002;")
+                    .execute(writer)
+                    .await;
             }
             // Under an advisory lock of the driver's.
             Database::Postgres(pool) => migrator(true).run(pool).await.map_err(|error| failed(&error))?,

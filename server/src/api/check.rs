@@ -16,7 +16,6 @@ use mcpindex_store::observations::Artifact;
 use mcpindex_store::servers::ServerRecord;
 use mcpindex_store::sightings::{Question, Reference, Sightings, ToolDrift};
 use serde::{Deserialize, Serialize};
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use utoipa::ToSchema;
 
@@ -33,9 +32,6 @@ const MAX_BODY: usize = 256 * 1024;
 /// The longest name of a tool that is looked up, in bytes.
 const MAX_TOOL: usize = 8 * 1024;
 
-/// Requests that are looked up at the same time, so that other readers have connections too; further ones wait.
-const AT_ONCE: usize = 2;
-static TURNS: Semaphore = Semaphore::const_new(AT_ONCE);
 /// How long one request may wait and be looked up: less than our own client waits.
 const WITHIN: Duration = Duration::from_secs(8);
 /// Questions that are looked up and judged before the next ones are, so that few texts are in memory.
@@ -213,7 +209,7 @@ pub(crate) async fn answers(
     questions: &[Question],
 ) -> Result<Vec<Arc<(Sightings, Vetting)>>, Problem> {
     let looking = async {
-        let _turn = TURNS.acquire().await;
+        let _turn = app.access.checks.acquire().await;
         let mut known: HashMap<&Question, Arc<(Sightings, Vetting)>> = HashMap::new();
         let mut different: Vec<Question> = Vec::new();
         let mut met: HashSet<&Question> = HashSet::new();

@@ -117,6 +117,8 @@ async fn both_databases_have_the_same_tables_columns_and_nullability() {
     let on_sqlite: Vec<(String, String, bool)> = sqlx::query_as(
         r#"SELECT m.name, c.name, c."notnull" = 0 FROM sqlite_master m, pragma_table_info(m.name) c
            WHERE m.type = 'table' AND m.name NOT LIKE '\_sqlx%' ESCAPE '\'
+             -- What its planner knows.
+             AND m.name NOT LIKE 'sqlite\_%' ESCAPE '\'
              -- Postgres has an index there that is no table.
              AND m.name NOT LIKE 'server\_words\_index%' ESCAPE '\'
            ORDER BY 1, 2"#,
