@@ -135,8 +135,8 @@ pub(crate) async fn issue_local(
     Ok((text, record, account))
 }
 
-/// Puts a new key in the place of one of this account's, for as long as that was to live, but not beyond the end of the key that asks. `None`: no
-/// such key works, or it was rotated before.
+/// Puts a new key in the place of one of this account's, for as long as that was to live, but not beyond the end of the key that
+/// asks. `None`: no such key works, or it was rotated before.
 pub(crate) async fn rotate(
     store: &Store,
     account: &Account,

@@ -2,7 +2,7 @@
 //!
 //! Invariant: each question has its answer, in order; the shape is the one that `mcpindex::check::shape` reads.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -210,23 +210,25 @@ pub(crate) async fn answers(
 ) -> Result<Vec<Arc<(Sightings, Vetting)>>, Problem> {
     let looking = async {
         let _turn = app.access.checks.acquire().await;
-        let mut known: HashMap<&Question, Arc<(Sightings, Vetting)>> = HashMap::new();
         let mut different: Vec<Question> = Vec::new();
-        let mut met: HashSet<&Question> = HashSet::new();
-        different.extend(questions.iter().filter(|question| met.insert(*question)).cloned());
+        let mut places: HashMap<&Question, usize> = HashMap::new();
+        for question in questions {
+            places.entry(question).or_insert_with(|| {
+                different.push(question.clone());
+                different.len() - 1
+            });
+        }
         let mut room = Room {
             tools: MAX_SCANNED,
             servers: WHOLE_SERVERS,
         };
+        let mut known = Vec::with_capacity(different.len());
         for piece in different.chunks(PIECE) {
-            for (question, answer) in piece.iter().zip(judged(app, piece, &mut room).await?) {
-                let asked = met.get(question).copied();
-                known.extend(asked.map(|asked| (asked, Arc::new(answer))));
-            }
+            known.extend(judged(app, piece, &mut room).await?.into_iter().map(Arc::new));
         }
         let answers = questions
             .iter()
-            .filter_map(|question| known.get(question).cloned());
+            .filter_map(|question| known.get(*places.get(question)?).cloned());
         Ok(answers.collect())
     };
     timeout(WITHIN, looking)
