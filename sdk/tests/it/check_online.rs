@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use insta::assert_snapshot;
-use mcpindex::pins::Via;
+use mcpindex::pins::{Accepted, Via};
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::identity::Identity;
 use mcpindex_contract::signal::FingerprintKey;
@@ -244,6 +244,57 @@ async fn what_is_pinned_is_asked_about_by_digest() {
     let approved = check(&machine, &index, &["npm:docs", "search"], None);
     assert!(approved.starts_with("exit 0\nready"), "{approved}");
     assert!(approved.contains("alone  Others see another"), "{approved}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_speaks_against_one_tool_speaks_against_its_server() {
+    let index = Index::start(200, |question: &Value| match question["tool"].as_str() {
+        Some("search") => item("needs-person", "changed-lately", "It changed lately.", None),
+        _ => ready(question),
+    })
+    .await;
+    let said = check(&pinned(Via::FirstSight), &index, &["npm:docs"], None);
+    assert!(said.starts_with("exit 11\n"), "{said}");
+    assert!(
+        said.contains("changed-lately  search: It changed lately."),
+        "{said}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_let_through_last_is_what_is_asked_about() {
+    let index = Index::start(200, ready).await;
+    let machine = pinned(Via::Approved);
+    let widened = Definition::read(r#"{"name":"search","title":"Search"}"#)
+        .digest()
+        .to_string();
+    machine.update("npm:docs", |record| {
+        let pin = record.tools.get_mut("search").unwrap();
+        let step = Accepted {
+            digest: widened.clone(),
+            at: 2,
+            via: Via::AutoAccept,
+        };
+        pin.history.push(step.clone());
+        pin.last_seen = Some(step);
+    });
+    check(&machine, &index, &["npm:docs", "search"], None);
+    assert_eq!(index.question()["items"][0]["digest"], widened);
+    // No person approved that, so it is asked about for the whole server too.
+    check(&machine, &index, &["npm:docs"], None);
+    assert_eq!(index.question()["items"][1]["digest"], widened);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_listed_to_a_credential_is_not_asked_about() {
+    let index = Index::start(200, ready).await;
+    let machine = pinned(Via::FirstSight);
+    let said = check(&machine, &index, &["npm:docs", "--context", "work"], Some(KEY));
+    assert!(
+        said.contains("was not asked: it knows what the server lists to anybody"),
+        "{said}"
+    );
+    assert_eq!(index.asked(), []);
 }
 
 #[tokio::test(flavor = "multi_thread")]
