@@ -63,7 +63,7 @@ enum Command {
     Pins(pins::PinsArguments),
     /// Says what is gated, per host and server, and what is held
     Status(status::StatusArguments),
-    /// Says whether a tool has been vetted, from what this machine knows
+    /// Says whether a tool has been vetted, from what this machine and an index know
     Check(check::CheckArguments),
     /// Puts the gate in front of the servers that a host's configuration starts
     Wire(wire::WireArguments),

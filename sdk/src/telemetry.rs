@@ -20,6 +20,7 @@ mod lookup;
 pub mod mode;
 mod payload;
 mod preview;
+mod registries;
 mod scope;
 mod sender;
 
@@ -28,7 +29,7 @@ use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use mcpindex_contract::identity::{Identity, Registry};
+use mcpindex_contract::identity::Identity;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -45,8 +46,8 @@ pub use lookup::Advice;
 pub use mode::{Choice, Mode, ModeVariables, Source};
 pub use payload::{Observed, Version, body};
 pub use preview::{Preview, PreviewError, preview};
-pub(crate) use scope::is_public;
-pub use scope::own_registries;
+pub use registries::OwnRegistries;
+pub(crate) use scope::{is_public, is_public_name};
 
 /// How long [`Telemetry::finish`] waits for what is left to be told.
 pub const FLUSH: Duration = Duration::from_millis(300);
@@ -72,8 +73,8 @@ pub struct TelemetryOptions {
     pub clock: Arc<dyn Clock>,
     /// Who is told of answers.
     pub say: Say,
-    /// The kinds of package that come from another registry here ([`own_registries`]): the public does not know them.
-    pub own_registries: Vec<Registry>,
+    /// The packages that come from another registry here: the public does not know them.
+    pub own_registries: OwnRegistries,
     /// How long it is waited between batches.
     pub pauses: Pauses,
     /// How much may wait to be told.

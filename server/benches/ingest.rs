@@ -213,7 +213,8 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
             anonymous_networks: 3,
         },
         keep: 30 * 86_400,
-        receipts: None,
+        receipts: false,
+        keep_receipts: 0,
     };
     let access = AccessRules {
         read: Read::Public,

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use axum::http::{Extensions, HeaderMap};
 use mcpindex::clock::{Clock, SystemClock};
+use tokio::sync::Semaphore;
 
 use crate::app::App;
 use crate::login::session::signed_in;
@@ -79,7 +80,12 @@ pub struct Access {
     pub rules: AccessRules,
     pub(crate) limits: Limits,
     pub(crate) keys: Keys,
+    /// Turns of `/api/v1/check`.
+    pub(crate) checks: Semaphore,
 }
+
+/// Requests of `/api/v1/check` that are looked up at the same time, so that other readers have connections too.
+const CHECKS_AT_ONCE: usize = 2;
 
 /// Who is asking.
 #[derive(Debug, Clone)]
@@ -110,6 +116,7 @@ impl Access {
         Access {
             limits: Limits::new(rules.rates.clone(), clock),
             keys: Keys::default(),
+            checks: Semaphore::new(CHECKS_AT_ONCE),
             rules,
         }
     }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use axum::extract::FromRef;
 use mcpindex::clock::Clock;
 use mcpindex_store::Store;
 use mcpindex_store::servers::ServerRecord;
@@ -49,6 +50,13 @@ pub struct Crawling {
     pub every: i64,
     /// Whether packages are run that nobody asked for at the shell.
     pub run_packages: bool,
+}
+
+/// Handlers that few call take a clone.
+impl FromRef<Arc<App>> for App {
+    fn from_ref(app: &Arc<App>) -> App {
+        App::clone(app)
+    }
 }
 
 impl App {

@@ -96,7 +96,7 @@ pub enum Command {
     Crawl(Crawl),
     /// Bring the database's schema up to date
     Migrate,
-    /// Check configuration, data folder, database and package clients
+    /// Check configuration, data folder, database, sign-in and package clients
     Doctor(Doctor),
     /// Accounts, roles, keys and webhooks, and what installs told
     Admin(Admin),
@@ -229,7 +229,9 @@ Examples:
   mcpindex-server admin backup /backups/index.db           while the server runs (SQLite)
   mcpindex-server admin restore /backups/index.db --replace
 
-WHO is an account's number, login or e-mail address, as `admin users` shows them.")]
+WHO is an account's number or the e-mail address that its provider verified, as `admin users` shows them, or the name of an
+account made on this shell. `login:NAME` is whoever is called so now, and people choose that themselves at many providers:
+look at the line that says who it was.")]
 pub struct Admin {
     /// What to do.
     #[command(subcommand)]
@@ -340,18 +342,21 @@ pub enum AdminKeys {
     Revoke {
         /// Its id, `key_…`
         id: String,
+        /// And all that was made with it: for a key that somebody else may have had
+        #[arg(long)]
+        made: bool,
     },
 }
 
 /// `admin keys create`
 #[derive(Debug, Args)]
 pub struct CreateKey {
-    /// Whose it is; a name that nobody has becomes an account that only has keys
+    /// Whose it is: a name, which becomes an account that only has keys, or the number of somebody who signed in
     pub who: String,
     /// What the key is called
     #[arg(long, default_value = "made on the server's shell")]
     pub name: String,
-    /// What it is for: read, ingest, admin (the last makes WHO an admin)
+    /// What it is for: read, ingest, admin (the last makes a name an admin; of a number it asks that it is one)
     #[arg(long, value_name = "A,B,…", default_value = "read,ingest", value_parser = scopes)]
     pub scopes: Scopes,
     /// Days until it ends
@@ -464,6 +469,9 @@ pub struct Doctor {
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
+    /// Do not ask the providers that people sign in with
+    #[arg(long)]
+    pub offline: bool,
 }
 
 impl Arguments {

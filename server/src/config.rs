@@ -12,10 +12,11 @@ mod values;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use mcpindex::index::is_loopback;
 use mcpindex_store::Location;
 use secrecy::{ExposeSecret as _, SecretString};
 use toml::de::{DeTable, DeValue};
-use url::{Host, Url};
+use url::Url;
 
 use crate::access::{AccessRules, Metrics, Rates, Read};
 use crate::ingest::{FleetRule, IngestRules};
@@ -69,6 +70,26 @@ pub struct ServerSettings {
     pub proxies: Vec<IpAddr>,
     /// Who may read `/metrics`; `None`: everybody where only this machine can reach the server, else admins.
     pub metrics: Option<Metrics>,
+}
+
+/// Where a server is and how it is reached, on which depends what it lets whom do when nothing is said.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'s> {
+    /// Where it listens.
+    pub listening: SocketAddr,
+    /// The address that people use, when it is another one.
+    pub public_url: Option<&'s Url>,
+    /// The proxies in front of it.
+    pub proxies: &'s [IpAddr],
+}
+
+impl Place<'_> {
+    /// Whether only this machine is meant to reach it: a public address or a proxy in front says otherwise.
+    pub fn is_local(&self) -> bool {
+        self.listening.ip().is_loopback()
+            && self.proxies.is_empty()
+            && self.public_url.is_none_or(is_loopback)
+    }
 }
 
 /// `[access]`: who may read.
@@ -270,16 +291,17 @@ impl Settings {
     /// How signals are taken in by a server that listens here.
     pub fn for_ingest(&self, listening: SocketAddr) -> IngestRules {
         IngestRules {
-            open: self.ingest.open.unwrap_or(self.is_local(listening)),
+            open: self.ingest.open.unwrap_or(self.place(listening).is_local()),
             fleet: self.fleet.clone(),
             keep: self.ingest.keep.seconds(),
-            receipts: self.receipts.open.then(|| self.receipts.keep.seconds()),
+            receipts: self.receipts.open,
+            keep_receipts: self.receipts.keep.seconds(),
         }
     }
 
     /// Who may do what at a server that listens here.
     pub fn for_access(&self, listening: SocketAddr) -> AccessRules {
-        let by_place = if self.is_local(listening) {
+        let by_place = if self.place(listening).is_local() {
             Read::Public
         } else {
             Read::Members
@@ -297,15 +319,13 @@ impl Settings {
         }
     }
 
-    /// Whether only this machine is meant to reach a server that listens here: behind a proxy, a public address says otherwise.
-    fn is_local(&self, listening: SocketAddr) -> bool {
-        let is_loopback = |url: &Url| match url.host() {
-            Some(Host::Ipv4(address)) => address.is_loopback(),
-            Some(Host::Ipv6(address)) => address.is_loopback(),
-            Some(Host::Domain(name)) => name == "localhost",
-            None => false,
-        };
-        listening.ip().is_loopback() && self.server.public_url.as_ref().is_none_or(is_loopback)
+    /// Where a server is that listens here.
+    pub fn place(&self, listening: SocketAddr) -> Place<'_> {
+        Place {
+            listening,
+            public_url: self.server.public_url.as_ref(),
+            proxies: &self.server.proxies,
+        }
     }
 
     fn read_file(&mut self, path: &Path, text: &str) -> Result<(), ConfigError> {
@@ -635,13 +655,20 @@ mod tests {
         );
     }
 
+    fn ingest_rules(text: &str, listening: &str) -> IngestRules {
+        let listening = listening.parse().expect("an address");
+        read(text).expect("right").for_ingest(listening)
+    }
+
+    fn access_rules(text: &str, listening: &str) -> AccessRules {
+        let listening = listening.parse().expect("an address");
+        read(text).expect("right").for_access(listening)
+    }
+
     #[test]
     fn signals_are_taken_on_loopback_unless_said_otherwise() {
         let check = |text: &str, listening: &str, open: bool| {
-            let rules = read(text)
-                .expect("right")
-                .for_ingest(listening.parse().expect("an address"));
-            assert_eq!(rules.open, open, "{text} {listening}");
+            assert_eq!(ingest_rules(text, listening).open, open, "{text} {listening}");
         };
         check("", "127.0.0.1:1", true);
         check(
@@ -658,10 +685,7 @@ mod tests {
     #[test]
     fn an_index_that_others_reach_is_its_members_unless_said_otherwise() {
         let check = |text: &str, listening: &str, expected: Read| {
-            let rules = read(text)
-                .expect("right")
-                .for_access(listening.parse().expect("an address"));
-            assert_eq!(rules.read, expected, "{text} {listening}");
+            assert_eq!(access_rules(text, listening).read, expected, "{text} {listening}");
         };
         check("", "127.0.0.1:1", Read::Public);
         check("", "[::1]:1", Read::Public);
@@ -677,6 +701,12 @@ mod tests {
             "127.0.0.1:1",
             Read::Public,
         );
+        // Others come through it, whatever address it has.
+        check(
+            "[server]\nproxies = [\"127.0.0.1\"]\n",
+            "127.0.0.1:1",
+            Read::Members,
+        );
         check("[access]\nread = \"public\"\n", "0.0.0.0:1", Read::Public);
         check("[access]\nread = \"members\"\n", "127.0.0.1:1", Read::Members);
         check_refused(
@@ -688,9 +718,11 @@ mod tests {
     #[test]
     fn what_is_counted_is_for_admins_where_others_reach_the_server() {
         let check = |text: &str, listening: &str, metrics: Metrics| {
-            let settings = read(text).expect("right");
-            let rules = settings.for_access(listening.parse().expect("an address"));
-            assert_eq!(rules.metrics, metrics, "{text} {listening}");
+            assert_eq!(
+                access_rules(text, listening).metrics,
+                metrics,
+                "{text} {listening}"
+            );
         };
         check("", "127.0.0.1:1", Metrics::Open);
         check("", "0.0.0.0:1", Metrics::Admins);
@@ -708,16 +740,17 @@ mod tests {
 
     #[test]
     fn receipts_are_taken_where_the_settings_say_so_and_kept_as_long_as_they_say() {
-        let taken = |text: &str, listening: &str| {
-            let settings = read(text).expect("right");
-            settings
-                .for_ingest(listening.parse().expect("an address"))
-                .receipts
+        let check = |text: &str, listening: &str, expected: (bool, i64)| {
+            let rules = ingest_rules(text, listening);
+            assert_eq!((rules.receipts, rules.keep_receipts), expected);
         };
-        assert_eq!(taken("", "127.0.0.1:1"), None);
-        assert_eq!(taken("[receipts]\nopen = true\n", "0.0.0.0:1"), Some(90 * 86_400));
-        let short = "[receipts]\nopen = true\nkeep = \"1d\"\n";
-        assert_eq!(taken(short, "127.0.0.1:1"), Some(86_400));
+        check("", "127.0.0.1:1", (false, 90 * 86_400));
+        check("[receipts]\nopen = true\n", "0.0.0.0:1", (true, 90 * 86_400));
+        check(
+            "[receipts]\nopen = true\nkeep = \"1d\"\n",
+            "127.0.0.1:1",
+            (true, 86_400),
+        );
     }
 
     #[test]

@@ -3,15 +3,15 @@
 //! Invariant: no answer leaves without these, errors and answers of layers included.
 
 use axum::body::{Body, to_bytes};
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
-    IF_NONE_MATCH, STRICT_TRANSPORT_SECURITY,
+    REFERRER_POLICY, STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use axum::middleware::Next;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
+use tower_http::request_id::{MakeRequestId, MakeRequestUuid, RequestId};
 
 use crate::access::redaction::holds_key;
 use crate::app::App;
@@ -26,50 +26,56 @@ const ONLY_HTTPS: &str = "max-age=31536000";
 /// The longest request id that is taken from a proxy in front of us.
 const MAX_REQUEST_ID: usize = 64;
 
-const SECURITY: [(&str, &str); 7] = [
+const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; \
+                      frame-ancestors 'none'";
+
+static SECURITY: [(HeaderName, HeaderValue); 7] = [
+    (CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
+    (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
     (
-        "content-security-policy",
-        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; \
-         frame-ancestors 'none'",
+        HeaderName::from_static("permissions-policy"),
+        HeaderValue::from_static("camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
     ),
-    ("x-content-type-options", "nosniff"),
-    ("referrer-policy", "no-referrer"),
     (
-        "permissions-policy",
-        "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+        HeaderName::from_static("cross-origin-opener-policy"),
+        HeaderValue::from_static("same-origin"),
     ),
-    ("cross-origin-opener-policy", "same-origin"),
-    ("cross-origin-resource-policy", "same-origin"),
-    ("x-frame-options", "DENY"),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        HeaderValue::from_static("same-origin"),
+    ),
+    (X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
 ];
 
 /// Lets the forms of this one page be answered with a redirect to `target` too, which browsers hold the policy against.
 pub(crate) fn allow_form_target(response: &mut Response, target: &str) {
-    let policy = SECURITY[0]
-        .1
-        .replace("form-action 'self'", &format!("form-action 'self' {target}"));
+    let policy = POLICY.replace("form-action 'self'", &format!("form-action 'self' {target}"));
     if let Ok(policy) = HeaderValue::from_str(&policy) {
         response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
     }
 }
 
-/// Drops a request id that is no plain word, or a key: it comes from outside and goes into logs and answers.
-pub(crate) async fn plain_request_id(mut request: Request, next: Next) -> Response {
-    let plain = |value: &HeaderValue| {
+/// The request's id: what a proxy in front of us calls it, or a new one, which the request has from now on. One that is no
+/// plain word, or a key, is dropped: it comes from outside and goes into logs and answers.
+pub(crate) fn request_id(request: &mut Request) -> HeaderValue {
+    let plain = |value: &&HeaderValue| {
         let bytes = value.as_bytes();
         let word = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
         let is_key = value.to_str().is_ok_and(holds_key);
         !bytes.is_empty() && bytes.len() <= MAX_REQUEST_ID && bytes.iter().all(word) && !is_key
     };
-    if !request.headers().get(REQUEST_ID).is_some_and(plain) {
-        request.headers_mut().remove(REQUEST_ID);
+    if let Some(given) = request.headers().get(REQUEST_ID).filter(plain) {
+        return given.clone();
     }
-    next.run(request).await
+    let made = MakeRequestUuid.make_request_id(request);
+    let id = made.map_or(HeaderValue::from_static("none"), RequestId::into_header_value);
+    request.headers_mut().insert(REQUEST_ID, id.clone());
+    id
 }
 
 /// Adds what browsers must keep to, and says how the answer may be cached unless its handler did.
-pub(crate) async fn security(State(app): State<App>, request: Request, next: Next) -> Response {
-    let mut response = next.run(request).await;
+pub(crate) fn secure(app: &App, response: &mut Response) {
     let cache = if response.status().is_client_error() || response.status().is_server_error() {
         "no-store"
     } else {
@@ -77,11 +83,11 @@ pub(crate) async fn security(State(app): State<App>, request: Request, next: Nex
         "no-cache"
     };
     let headers = response.headers_mut();
-    for (name, value) in SECURITY {
+    // These, and what else an answer has beside them.
+    headers.reserve(SECURITY.len() + 6);
+    for (name, value) in &SECURITY {
         // A page whose form is answered elsewhere says so itself.
-        headers
-            .entry(HeaderName::from_static(name))
-            .or_insert(HeaderValue::from_static(value));
+        headers.entry(name).or_insert_with(|| value.clone());
     }
     if app.base.scheme() == "https" {
         headers.insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(ONLY_HTTPS));
@@ -89,25 +95,20 @@ pub(crate) async fn security(State(app): State<App>, request: Request, next: Nex
     headers
         .entry(CACHE_CONTROL)
         .or_insert(HeaderValue::from_static(cache));
-    response
 }
 
 /// Lets `Allow` stand only where the method is what is wrong: elsewhere it tells that an address is there.
-pub(crate) async fn methods_only_where_asked(request: Request, next: Next) -> Response {
-    let mut response = next.run(request).await;
+pub(crate) fn methods_only_where_asked(mut response: Response) -> Response {
     if response.status() != StatusCode::METHOD_NOT_ALLOWED {
         response.headers_mut().remove(ALLOW);
     }
     response
 }
 
-/// Gives reads a strong `ETag`, the SHA-256 of the bytes as sent (so each encoding has its own), and answers 304 to
-/// whoever has them.
-pub(crate) async fn conditional(request: Request, next: Next) -> Response {
-    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-    let known = request.headers().get(IF_NONE_MATCH).cloned();
-    let response = next.run(request).await;
-    if !is_read || response.status() != StatusCode::OK {
+/// Gives the answer to a read a strong `ETag`, the SHA-256 of the bytes as sent (so each encoding has its own), and answers 304
+/// to whoever has them: `known` is the request's `If-None-Match`.
+pub(crate) async fn validated(known: Option<HeaderValue>, response: Response) -> Response {
+    if response.status() != StatusCode::OK {
         return response;
     }
     let (mut parts, body) = response.into_parts();
@@ -118,7 +119,7 @@ pub(crate) async fn conditional(request: Request, next: Next) -> Response {
     };
     let tag = format!("\"{}\"", hex(&Sha256::digest(&bytes)));
     let is_known = known.is_some_and(|known| names(&known, &tag));
-    if let Ok(tag) = HeaderValue::from_str(&tag) {
+    if let Ok(tag) = HeaderValue::try_from(tag) {
         parts.headers.insert(ETAG, tag);
     }
     if is_known {

@@ -6,6 +6,7 @@
 
 pub(crate) mod fleet;
 mod queue;
+pub(crate) mod recent;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use fleet::FleetRule;
 use queue::Queue;
+use recent::Recent;
 
 use crate::measure;
 
@@ -36,14 +38,17 @@ pub struct IngestRules {
     pub fleet: FleetRule,
     /// Seconds that signals are kept; their counts stay.
     pub keep: i64,
-    /// Seconds that receipts are kept; `None` where they are not taken.
-    pub receipts: Option<i64>,
+    /// Whether receipts are taken.
+    pub receipts: bool,
+    /// Seconds that receipts are kept, those too that were taken when they were taken.
+    pub keep_receipts: i64,
 }
 
 /// What handlers need of it.
 pub struct Ingest {
     pub(crate) rules: IngestRules,
     pub(crate) queue: Queue<Received>,
+    pub(crate) recent: Recent,
     /// `None` where receipts are not taken.
     pub(crate) receipts: Option<Queue<ReceivedReceipt>>,
 }
@@ -66,20 +71,21 @@ impl Ingest {
             rules.keep,
             stop.clone(),
         )));
-        let receipts = rules.receipts.map(|keep| {
+        tasks.push(tokio::spawn(keep_receipts(
+            store.clone(),
+            Arc::clone(&clock),
+            rules.keep_receipts,
+            stop.clone(),
+        )));
+        let receipts = rules.receipts.then(|| {
             let (queue, writers) = Queue::start(store, &clock, &stop);
             tasks.extend(writers);
-            tasks.push(tokio::spawn(keep_receipts(
-                store.clone(),
-                Arc::clone(&clock),
-                keep,
-                stop.clone(),
-            )));
             queue
         });
         let ingest = Ingest {
             rules,
             queue,
+            recent: Recent::default(),
             receipts,
         };
         (Arc::new(ingest), Running { stop, tasks })

@@ -1,7 +1,7 @@
 //! How people sign in, and how a program gets a key of theirs.
 //!
 //! Below it `settings` is what can be set, `github` and `oidc` are providers (`exchange` is what they share, `outgoing` their way
-//! out), `admission` says who may in, `error` why not; `secret` is what a browser holds and what is derived from it, `cookie` how
+//! out, `look` what `doctor` sees of them), `admission` says who may in, `error` why not; `secret` is what a browser holds and what is derived from it, `cookie` how
 //! it holds it, `session` who is signed in and whether a form is theirs; `program` is where a program on a desk
 //! may be answered, `key` what it gets.
 //!
@@ -14,6 +14,7 @@ pub(crate) mod error;
 mod exchange;
 mod github;
 pub(crate) mod key;
+pub mod look;
 mod oidc;
 mod outgoing;
 pub(crate) mod program;
@@ -22,28 +23,30 @@ pub mod session;
 pub mod settings;
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use mcpindex::clock::Clock;
+use mcpindex::index::is_loopback;
 use mcpindex::wire::http::HttpClient;
 use mcpindex_store::Store;
+use mcpindex_store::accounts::Account;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 use url::{Host, Url};
 
+use crate::config::Place;
 use admission::Person;
 use error::SignInError;
 use exchange::Registered;
 use github::Github;
-use oidc::Oidc;
+use oidc::{GOOGLE, Oidc};
 use outgoing::Outgoing;
 use secret::Secret;
 use settings::{Allow, ClientSettings, LoginSettings, Named};
 
-/// Google's issuer.
-const GOOGLE: &str = "https://accounts.google.com";
+/// The issuer of whoever signs in at a development index.
+pub(crate) const DEV: &str = "dev";
 /// The most bytes of a file that holds a secret.
 const MAX_SECRET: usize = 4_096;
 
@@ -118,15 +121,19 @@ impl Login {
         }
     }
 
-    /// By the settings, for a server that listens here and that people know by `base`. An error is one line that says what is
+    /// By the settings, for a server that is here and that people know by `base`. An error is one line that says what is
     /// wrong and what would be right.
     pub fn new(
         settings: &LoginSettings,
         base: &Url,
-        public_url: Option<&Url>,
-        listening: SocketAddr,
+        place: Place<'_>,
         client: Arc<dyn HttpClient>,
     ) -> Result<Login, String> {
+        let Place {
+            listening,
+            public_url,
+            proxies,
+        } = place;
         let mut providers = Vec::new();
         if let Some(client) = registered("github", &settings.github)? {
             providers.push(Provider::Github(Github::new(
@@ -137,13 +144,13 @@ impl Login {
             )?));
         }
         if let Some(client) = registered("google", &settings.google)? {
-            let google = Oidc::new("Google".to_owned(), GOOGLE.to_owned(), client, true);
+            let google = Oidc::new("Google".to_owned(), GOOGLE.to_owned(), client);
             providers.push(Provider::Google(google));
         }
         match (registered("oidc", &settings.oidc)?, &settings.oidc_issuer) {
             (Some(client), Some(issuer)) => {
                 let label = settings.oidc_name.clone().unwrap_or_else(|| host_of(issuer));
-                providers.push(Provider::Oidc(Oidc::new(label, issuer.clone(), client, false)));
+                providers.push(Provider::Oidc(Oidc::new(label, issuer.clone(), client)));
             }
             (Some(_), None) => return Err("[oidc] client_id needs [oidc] issuer".to_owned()),
             (None, Some(_)) => return Err("[oidc] issuer needs [oidc] client_id".to_owned()),
@@ -183,21 +190,56 @@ impl Login {
                      {listening}: listen on 127.0.0.1 or unset it"
                 ));
             }
+            if let Some(proxy) = proxies.first() {
+                return Err(format!(
+                    "[login] dev lets anybody in under any name, so it is for this machine alone, and [server] proxies says that \
+                     others come through {proxy}: unset one of them"
+                ));
+            }
             providers.push(Provider::Dev);
         }
         let is_on = !providers.is_empty();
         Ok(Login {
             device: is_on && settings.device,
-            published_form: is_on && settings.published_form.unwrap_or(listening.ip().is_loopback()),
+            published_form: is_on && settings.published_form.unwrap_or(place.is_local()),
             providers,
             allow: settings.allow.clone(),
             out: Some(Outgoing(client)),
         })
     }
 
+    /// Whether this account's keys and sessions count here: one that anybody could make under any name at a development index
+    /// is nobody's at any other.
+    pub(crate) fn may_be_signed_in(&self, account: &Account) -> bool {
+        account.issuer != DEV || self.has(Named::Dev)
+    }
+
+    /// The issuers that people sign in with here.
+    pub(crate) fn issuers(&self) -> Vec<String> {
+        let issuer = |provider: &Provider| match provider {
+            Provider::Github(github) => github.issuer(),
+            Provider::Google(oidc) | Provider::Oidc(oidc) => oidc.issuer.clone(),
+            Provider::Dev => DEV.to_owned(),
+        };
+        self.providers.iter().map(issuer).collect()
+    }
+
     /// Whether anybody can sign in.
     pub fn is_on(&self) -> bool {
         !self.providers.is_empty()
+    }
+
+    /// Whether anybody at all may join, so that its members are no organisation: GitHub or Google as a whole. All whom an issuer
+    /// or a GitHub of one's own knows are one's own.
+    pub(crate) fn is_open_to_the_public(&self) -> bool {
+        self.providers.iter().any(|provider| {
+            let is_the_publics = match provider {
+                Provider::Github(github) => github.is_public(),
+                Provider::Google(_) => true,
+                Provider::Oidc(_) | Provider::Dev => false,
+            };
+            is_the_publics && self.allow.contains(&Allow::Everyone(provider.named()))
+        })
     }
 
     /// What people are told at the start of the server.
@@ -251,13 +293,13 @@ impl Login {
         named: Named,
         base: &Url,
         secret: &Secret,
-        now: i64,
+        clock: &dyn Clock,
     ) -> Result<Option<Url>, SignInError> {
         let redirect = redirect(base, named)?;
         match self.provider(named) {
             Some(Provider::Github(github)) => github.authorize_url(&redirect, secret).map(Some),
             Some(Provider::Google(oidc) | Provider::Oidc(oidc)) => oidc
-                .authorize_url(self.out()?, &redirect, secret, now)
+                .authorize_url(self.out()?, &redirect, secret, clock)
                 .await
                 .map(Some),
             Some(Provider::Dev) | None => Ok(None),
@@ -271,18 +313,19 @@ impl Login {
         base: &Url,
         answer: (&str, Option<&str>),
         secret: &Secret,
-        now: i64,
+        clock: &dyn Clock,
     ) -> Result<Person, SignInError> {
         let redirect = redirect(base, named)?;
         let person = match self.provider(named) {
             Some(Provider::Github(github)) => github.person(self.out()?, &redirect, answer.0, secret).await?,
             Some(Provider::Google(oidc) | Provider::Oidc(oidc)) => {
-                oidc.person(self.out()?, &redirect, answer, secret, now).await?
+                oidc.person(self.out()?, &redirect, answer, secret, clock).await?
             }
             Some(Provider::Dev) | None => return Err(SignInError::NotBegun),
         };
         if !admission::admits(&self.allow, named, &person) {
             return Err(SignInError::NotAdmitted {
+                lacking: admission::lacking(&self.allow, named, &person),
                 provider: self.label(named).to_owned(),
                 login: person
                     .login
@@ -328,16 +371,6 @@ fn is_within(networks: &[String], address: std::net::IpAddr) -> bool {
         .iter()
         .filter_map(|text| text.parse::<mcpindex_crawler::address::Network>().ok());
     networks.into_iter().any(|network| network.contains(address))
-}
-
-/// Whether a URL's host is this machine.
-pub(crate) fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost",
-        None => false,
-    }
 }
 
 /// Between two sweepings.
@@ -412,19 +445,34 @@ fn secret_of(file: &std::path::Path) -> Result<SecretString, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use mcpindex_crawler::guarded_client::GuardedClient;
 
     use super::*;
 
     fn new(settings: &LoginSettings, public: Option<&str>, listening: &str) -> Result<Login, String> {
+        behind(&[], settings, public, listening)
+    }
+
+    fn behind(
+        proxies: &[IpAddr],
+        settings: &LoginSettings,
+        public: Option<&str>,
+        listening: &str,
+    ) -> Result<Login, String> {
         let public: Option<Url> = public.map(|url| url.parse().unwrap());
-        let listening: SocketAddr = listening.parse().unwrap();
         let base = public
             .clone()
-            .unwrap_or_else(|| format!("http://127.0.0.1:{}/", listening.port()).parse().unwrap());
+            .unwrap_or_else(|| "http://127.0.0.1:1/".parse().unwrap());
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Arc::new(GuardedClient::new(&[], false).unwrap());
-        Login::new(settings, &base, public.as_ref(), listening, client)
+        let place = Place {
+            listening: listening.parse().unwrap(),
+            public_url: public.as_ref(),
+            proxies,
+        };
+        Login::new(settings, &base, place, client)
     }
 
     fn github() -> LoginSettings {
@@ -464,6 +512,9 @@ mod tests {
             "127.0.0.1:1",
             "public_url is https://a.example/",
         );
+        let proxy: IpAddr = "127.0.0.1".parse().unwrap();
+        let refused = behind(&[proxy], &dev(), None, "127.0.0.1:1").unwrap_err();
+        assert!(refused.contains("others come through 127.0.0.1"), "{refused}");
     }
 
     #[test]
@@ -494,7 +545,30 @@ mod tests {
         assert!(new(&github(), None, "127.0.0.1:1").unwrap().published_form);
         let public = new(&github(), Some("https://a.example/"), "0.0.0.0:1").unwrap();
         assert!(!public.published_form);
+        // A proxy on this machine brings others to a server that listens for this machine alone.
+        let proxied = new(&github(), Some("https://a.example/"), "127.0.0.1:1").unwrap();
+        assert!(!proxied.published_form);
+        let proxy: IpAddr = "127.0.0.1".parse().unwrap();
+        let proxied = behind(&[proxy], &github(), None, "127.0.0.1:1").unwrap();
+        assert!(!proxied.published_form);
+        let local = new(&github(), Some("http://localhost:9/"), "127.0.0.1:1").unwrap();
+        assert!(local.published_form);
         assert!(!Login::none().published_form && !Login::none().device);
+    }
+
+    #[test]
+    fn googles_issuer_is_google_in_whatever_section() {
+        let settings = LoginSettings {
+            oidc: github().github,
+            oidc_issuer: Some(GOOGLE.to_owned()),
+            ..github()
+        };
+        let login = new(&settings, None, "127.0.0.1:1").unwrap();
+        let hosts_domains = login.providers.iter().any(|provider| match provider {
+            Provider::Oidc(oidc) => oidc.hosts_domains,
+            _ => false,
+        });
+        assert!(hosts_domains);
     }
 
     #[test]

@@ -7,12 +7,11 @@
 //! number of series is bounded by this program, and they tell nothing of what the index holds.
 
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{Method, StatusCode};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use mcpindex::clock::{Clock as _, SystemClock};
 use mcpindex_contract::outcome::Outcome;
@@ -177,23 +176,17 @@ fn waiting(kind: &'static str, items: usize) {
     gauge!("mcpindex_ingest_waiting_items", "kind" => kind).set(f64::from(items));
 }
 
-/// Counts and times every request, by the route that it matched.
-pub(crate) async fn requests(request: Request, next: Next) -> Response {
+/// A request to the route that it matched was answered so, after so long.
+pub(crate) fn request(route: Option<&MatchedPath>, method: &Method, status: StatusCode, took: Duration) {
     // Counting begins with the first request, whoever has set this service up.
     numbers();
-    let route = request.extensions().get::<MatchedPath>().cloned();
     // An address that isn't in the table is somebody's own text.
-    let route = route.map_or_else(|| "none".to_owned(), |route| route.as_str().to_owned());
-    let method = method_name(request.method());
-    let start = Instant::now();
-    let response = next.run(request).await;
-    let seconds = start.elapsed().as_secs_f64();
-    let class = class_name(response.status());
+    let route = route.map_or("none", MatchedPath::as_str).to_owned();
+    let (method, class) = (method_name(method), class_name(status));
     counter!("mcpindex_http_requests_total", "route" => route.clone(), "method" => method, "status" => class)
         .increment(1);
     histogram!("mcpindex_http_request_duration_seconds", "route" => route, "method" => method)
-        .record(seconds);
-    response
+        .record(took.as_secs_f64());
 }
 
 fn method_name(method: &Method) -> &'static str {

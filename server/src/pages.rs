@@ -46,6 +46,8 @@ struct Frame {
     section: &'static str,
     /// Whether anybody can have an account here.
     sign_in: bool,
+    /// Whether a browser that is not signed in reads what is here, which it never is where programs read.
+    is_public: bool,
 }
 
 impl Frame {
@@ -60,6 +62,7 @@ impl Frame {
             icon: assets::icon_path(),
             section,
             sign_in: app.login.is_on(),
+            is_public: app.access.rules.read == Read::Public,
         }
     }
 }

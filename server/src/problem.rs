@@ -7,10 +7,8 @@
 //! problem carries. Every problem has a way on.
 
 use axum::Json;
-use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use axum::http::{HeaderValue, StatusCode};
-use axum::middleware::Next;
+use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use mcpindex_store::StoreError;
 use mcpindex_store::accounts::Scope;
@@ -20,7 +18,7 @@ use utoipa::ToSchema;
 use crate::access::limits::COME_AGAIN;
 use crate::access::redaction::{redacted, shown_path};
 use crate::app::App;
-use crate::headers::{REQUEST_ID, forget_body};
+use crate::headers::forget_body;
 use crate::links;
 use crate::measure;
 use crate::pages::error::error_page;
@@ -215,8 +213,8 @@ impl Problem {
             StatusCode::BAD_REQUEST,
             "key-in-address",
             "A key does not belong in an address",
-            "send the key as `Authorization: Bearer mcpk_…`; addresses are kept in histories and logs, so put a new key in \
-             the place of this one (`mcpindex keys rotate`)"
+            "send the key as `Authorization: Bearer mcpk_…`; addresses are kept in histories and logs, so revoke this \
+             one and get another (`mcpindex keys revoke`, then `mcpindex login`)"
                 .to_owned(),
         )
     }
@@ -273,7 +271,7 @@ impl Problem {
             StatusCode::NOT_FOUND => return Problem::no_page(),
             StatusCode::METHOD_NOT_ALLOWED => (
                 "method-not-allowed",
-                "Only to be read",
+                "Not in this way",
                 "this address answers only the methods in the `Allow` header",
             ),
             StatusCode::PAYLOAD_TOO_LARGE => (
@@ -391,7 +389,7 @@ impl IntoResponse for Problem {
 }
 
 /// The answer to a panic, which the panic hook has logged.
-pub(crate) fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
+pub(crate) fn panicked() -> Response {
     Problem::internal(&"a handler panicked").into_response()
 }
 
@@ -404,16 +402,8 @@ pub(crate) fn is_for_programs(path: &str) -> bool {
         || path == "/metrics"
 }
 
-/// Writes every failed answer as the problem it is, in the form its reader takes.
-pub(crate) async fn render(State(app): State<App>, request: Request, next: Next) -> Response {
-    let path = request.uri().path().to_owned();
-    let request_id = request
-        .headers()
-        .get(REQUEST_ID)
-        .and_then(|id| id.to_str().ok())
-        .unwrap_or_default()
-        .to_owned();
-    let response = next.run(request).await;
+/// Writes a failed answer as the problem it is, in the form its reader takes; any other answer stays as it is.
+pub(crate) fn render(app: &App, uri: &Uri, request_id: &HeaderValue, response: Response) -> Response {
     let status = response.status();
     let failed = status.is_client_error() || status.is_server_error();
     if !failed || response.extensions().get::<AsPublished>().is_some() {
@@ -425,10 +415,11 @@ pub(crate) async fn render(State(app): State<App>, request: Request, next: Next)
         .remove::<Problem>()
         .unwrap_or_else(|| Problem::from_status(status));
     let problem = problem.without_keys();
-    let mut rendered = if is_for_programs(&path) {
-        problem.json(shown_path(&path), &request_id)
+    let request_id = request_id.to_str().unwrap_or_default();
+    let mut rendered = if is_for_programs(uri.path()) {
+        problem.json(shown_path(uri.path()), request_id)
     } else {
-        error_page(&app, &problem, &request_id)
+        error_page(app, &problem, request_id)
     };
     // What the answer said beside its body (`Allow`, `Retry-After`) stays.
     forget_body(&mut parts.headers);

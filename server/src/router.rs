@@ -2,33 +2,45 @@
 //!
 //! Invariant: an address that is not in this table doesn't exist; no handler runs outside these layers.
 
-use std::time::Duration;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::extract::Request;
-use axum::http::StatusCode;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::extract::{MatchedPath, Request};
+use axum::http::header::IF_NONE_MATCH;
+use axum::http::{HeaderValue, Method, StatusCode, Uri};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
-use tower_http::catch_panic::CatchPanicLayer;
+use tokio::time::timeout;
+use tower::util::MapResponseLayer;
 use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{DefaultPredicate, Predicate, SizeAbove};
 use tower_http::limit::RequestBodyLimitLayer;
-use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer};
-use tower_http::timeout::TimeoutLayer;
-use tower_http::trace::TraceLayer;
+use tracing::Instrument as _;
 
 use crate::access::gate::gate;
-use crate::access::redaction::{no_key_in_address, shown_path};
+use crate::access::redaction::shown_path;
 use crate::app::App;
 use crate::headers::REQUEST_ID;
+use crate::login::session::name_host;
+use crate::pages::sign_in::may_be_compressed;
 use crate::{api, assets, headers, measure, openapi, pages, problem};
 
 /// The longest that making one answer may take.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 /// The largest request body, in bytes, where a call has no limit of its own.
 const MAX_BODY: usize = 64 * 1024;
+/// From how many bytes on an answer is compressed; a smaller one is one packet either way.
+const MIN_GZIP: u64 = 1_024;
 
 /// The whole server as one service.
 pub fn router(app: App) -> Router {
+    let app = Arc::new(app);
     let table = Router::new()
         .route("/", get(pages::home::home))
         .route("/servers", get(pages::servers::servers))
@@ -84,7 +96,10 @@ pub fn router(app: App) -> Router {
         .route("/device", get(pages::device::device).post(pages::device::enter))
         .route("/device/decision", post(pages::device::decide))
         .route("/account", get(pages::account::account))
-        .route("/account/keys", post(pages::account::create_key))
+        .route(
+            "/account/keys",
+            get(pages::account::to_account).post(pages::account::create_key),
+        )
         .route("/account/keys/{id}/revoke", post(pages::account::revoke_key))
         .route("/account/sessions/end", post(pages::account::end_sessions))
         .route(
@@ -133,47 +148,77 @@ pub fn router(app: App) -> Router {
             "/api/v1/drift/any",
             get(api::signals::any).post(api::signals::any_of_many),
         );
-    let table = table.merge(signals).with_state(app.clone());
+    let table = table.merge(signals).with_state(Arc::clone(&app));
     within_layers(table, app, ANSWER_TIME)
 }
 
-/// What lies around every handler. Innermost first: each layer lies around those above it.
-fn within_layers(table: Router, app: App, answer_time: Duration) -> Router {
-    let table = table
-        .layer(from_fn_with_state(app.clone(), gate))
-        .layer(from_fn(no_key_in_address))
-        .layer(TimeoutLayer::with_status_code(
-            StatusCode::SERVICE_UNAVAILABLE,
-            answer_time,
-        ))
-        .layer(CatchPanicLayer::custom(problem::panicked))
-        .layer(from_fn_with_state(app.clone(), problem::render))
-        .layer(CompressionLayer::new().gzip(true))
-        .layer(from_fn(headers::conditional))
-        .layer(from_fn_with_state(app, headers::security))
-        .layer(from_fn(measure::requests))
-        .layer(TraceLayer::new_for_http().make_span_with(request_span))
-        .layer(PropagateRequestIdLayer::new(REQUEST_ID))
-        .layer(SetRequestIdLayer::new(REQUEST_ID, MakeRequestUuid))
-        .layer(from_fn(headers::plain_request_id));
+/// Every handler with what lies around it.
+fn within_layers(table: Router, app: Arc<App>, answer_time: Duration) -> Router {
+    let around = move |request, next| around(Arc::clone(&app), answer_time, request, next);
+    let gzip = CompressionLayer::new().gzip(true);
+    let worth_it = DefaultPredicate::new()
+        .and(SizeAbove::new(MIN_GZIP))
+        .and(may_be_compressed);
+    let table = table.layer((from_fn(around), gzip.compress_when(worth_it)));
     // Outside of the table, since the table itself says which methods a route has, whatever its layers answer.
     Router::new()
         .fallback_service(table)
-        .layer(from_fn(headers::methods_only_where_asked))
+        .layer(MapResponseLayer::new(headers::methods_only_where_asked))
+}
+
+/// What lies around every handler, in the order in which a request meets it, and then its answer. One function, since each layer
+/// of its own costs every request several allocations.
+async fn around(app: Arc<App>, answer_time: Duration, mut request: Request, next: Next) -> Response {
+    let start = Instant::now();
+    name_host(&mut request);
+    let id = headers::request_id(&mut request);
+    let (uri, method) = (request.uri().clone(), request.method().clone());
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let known = request.headers().get(IF_NONE_MATCH).cloned();
+    let answered = async {
+        let handled = unless_it_panics(gate(&app, request, next));
+        let response = match timeout(answer_time, handled).await {
+            Ok(response) => response,
+            Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        };
+        let mut response = problem::render(&app, &uri, &id, response);
+        if matches!(method, Method::GET | Method::HEAD) {
+            response = headers::validated(known, response).await;
+        }
+        headers::secure(&app, &mut response);
+        let (status, took) = (response.status(), start.elapsed());
+        measure::request(route.as_ref(), &method, status, took);
+        if status.is_server_error() {
+            tracing::error!(status = status.as_u16(), ?took, "the answer is a failure");
+        } else {
+            tracing::debug!(status = status.as_u16(), ?took, "answered");
+        }
+        response
+    };
+    let mut response = answered.instrument(request_span(&method, &uri, &id)).await;
+    response.headers_mut().insert(REQUEST_ID, id);
+    response
 }
 
 /// What the log says beside everything that happens during one request. The query is left out: it is the reader's.
-fn request_span(request: &Request) -> tracing::Span {
-    let id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
-    tracing::info_span!("request", method = %request.method(), path = shown_path(request.uri().path()), id)
+fn request_span(method: &Method, uri: &Uri, id: &HeaderValue) -> tracing::Span {
+    tracing::info_span!("request", %method, path = shown_path(uri.path()), id = id.to_str().ok())
+}
+
+/// The answer, or that of a panic, which the panic hook has logged.
+async fn unless_it_panics(handled: impl Future<Output = Response>) -> Response {
+    let mut handled = pin!(handled);
+    // A handler that panicked is never polled again, and what handlers share holds after a panic as before it.
+    poll_fn(|context| {
+        catch_unwind(AssertUnwindSafe(|| handled.as_mut().poll(context)))
+            .unwrap_or_else(|_| Poll::Ready(problem::panicked()))
+    })
+    .await
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use axum::body::{Body, to_bytes};
-    use axum::response::Response;
     use mcpindex::clock::SystemClock;
     use mcpindex_store::testing::TestStore;
     use tower::ServiceExt;
@@ -196,7 +241,7 @@ mod tests {
             login: Arc::new(Login::none()),
             webhooks: None,
         };
-        let service = within_layers(table, app, Duration::from_millis(1));
+        let service = within_layers(table, Arc::new(app), Duration::from_millis(1));
         let request = Request::get(path).body(Body::empty()).unwrap();
         let response: Response = service.oneshot(request).await.unwrap();
         assert!(response.headers().contains_key("content-security-policy"));

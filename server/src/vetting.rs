@@ -6,25 +6,29 @@
 //! Invariant: what could not be determined is `unknown`, and never `ready`; nothing that one network could have told alone
 //! changes a verdict.
 
+mod evidence;
+
+use std::collections::BTreeSet;
+
 use mcpindex::check::Answer;
 use mcpindex::check::shape::CODES;
 use mcpindex_contract::change::{ChangeKind, Treatment};
 use mcpindex_contract::definition::Definition;
-use mcpindex_contract::markers::{Level, scan_definition};
-use mcpindex_contract::outcome::Outcome;
+use mcpindex_contract::markers::{Level, scan_definition, scan_text};
 use mcpindex_contract::surface::{Listing, MemberKind, Surface};
 use mcpindex_store::servers::ServerRecord;
-use mcpindex_store::sightings::{Question, Reference, Sightings, ToolDrift};
+use mcpindex_store::sightings::{Question, Reference, Sightings};
 use mcpindex_store::signals::ToldDefinition;
 
 use crate::ingest::FleetRule;
-use crate::state::State;
+use crate::when::DAY;
+use evidence::evidence;
+pub(crate) use evidence::{Evidence, STALE_AFTER, is_stale};
 
-const DAY: i64 = 86_400;
-/// Seconds after which a look says nothing about today.
-pub(crate) const STALE_AFTER: i64 = 14 * DAY;
 /// Seconds for which a change that matters is a reason to look.
-const LATELY: i64 = 7 * DAY;
+pub(crate) const LATELY: i64 = 7 * DAY;
+/// Seconds that a definition has to have stood to be a release, and no slip or test.
+const BRIEFLY: i64 = 3 * DAY;
 /// What counts of installs are rounded down to.
 const STEPS: [u64; 6] = [10_000, 1_000, 100, 10, 2, 1];
 /// Definitions that are scanned for one request.
@@ -70,6 +74,8 @@ pub(crate) struct Vetting {
     pub(crate) verdict: Answer,
     /// Never empty; what decided first.
     pub(crate) reasons: Vec<Reason>,
+    /// What the crawl's looks are worth.
+    pub(crate) evidence: Evidence,
     pub(crate) declared: Option<Declared>,
     pub(crate) seen: Option<Installs>,
     pub(crate) others: Option<Installs>,
@@ -93,6 +99,10 @@ impl Reasons {
 
     /// With a sentence of ours after the code's own.
     fn add_with(&mut self, code: &'static str, means: Option<Answer>, more: &str) {
+        if self.0.iter().any(|reason| reason.code == code) {
+            // One reason of a kind is enough.
+            return;
+        }
         let row = CODES.iter().find(|(name, _)| *name == code);
         let sentence = row.map_or("", |(_, sentence)| sentence);
         let sentence = match more {
@@ -122,20 +132,61 @@ impl Reasons {
     }
 }
 
+/// Judges what was asked at each server that may be meant; the answer is what there is most to be said against. `more`: the
+/// name leads to further servers, which nobody looked at.
+pub(crate) fn of_servers(
+    question: &Question,
+    servers: Vec<(Sightings, Tools)>,
+    more: bool,
+    rule: Option<&FleetRule>,
+    now: i64,
+) -> Option<(Sightings, Vetting)> {
+    let several = servers.len() > 1 || more;
+    let judged = servers.into_iter().map(|(found, tools)| {
+        let vetting = match &question.tool {
+            Some(_) => of_tool(question, &found, rule, now),
+            None => of_server(question, &found, &tools, now),
+        };
+        (found, vetting)
+    });
+    // That one has no such tool says nothing while another is not known.
+    let against = |vetting: &Vetting| match vetting.verdict {
+        Answer::NeedsPerson => 4,
+        Answer::TryLater => 3,
+        Answer::Unknown => 2,
+        Answer::NoSuch => 1,
+        Answer::Ready => 0,
+    };
+    let (found, mut vetting) = judged.reduce(|worst, next| {
+        if against(&next.1) > against(&worst.1) {
+            next
+        } else {
+            worst
+        }
+    })?;
+    if several {
+        let mut reasons = Reasons(vetting.reasons);
+        reasons.add("several-servers", more.then_some(Answer::Unknown));
+        (vetting.verdict, vetting.reasons) = reasons.verdict();
+    }
+    Some((found, vetting))
+}
+
 /// Judges one tool, or what is asked of a tool that is not known.
-pub(crate) fn of_tool(question: &Question, found: &Sightings, rule: Option<&FleetRule>, now: i64) -> Vetting {
+fn of_tool(question: &Question, found: &Sightings, rule: Option<&FleetRule>, now: i64) -> Vetting {
     let mut reasons = Reasons::default();
     let declared = declared(question, found);
-    history(&mut reasons, question, found, declared, now);
+    let evidence = history(&mut reasons, question, found, declared, now);
     let digest = question.digest.or(found.current).map(|digest| digest.to_string());
     let (mut seen, mut others) = (None, None);
     if let Some(rule) = rule {
-        let is_asked = |told: &&ToldDefinition| match &told.digest {
-            Some(told) => digest.as_ref() == Some(told),
-            None => question.hash.as_ref() == Some(&told.hash),
-        };
-        let is_another = |told: &&ToldDefinition| {
-            !is_asked(told) && digest.is_some() && (told.digest.is_some() || question.hash.is_some())
+        let is_asked = |told: &&ToldDefinition| told.digest.is_some() && told.digest == digest;
+        // The published hash leaves out what a model reads as well (annotations, the output's schema, titles): where it differs the
+        // definition does, and where it is the same nothing is said.
+        let is_another = |told: &&ToldDefinition| match (&told.digest, &question.hash) {
+            (Some(_), _) => digest.is_some() && told.digest != digest,
+            (None, Some(hash)) => told.hash != *hash,
+            (None, None) => false,
         };
         seen = Some(installs(rule, found.told.iter().filter(is_asked)));
         others = Some(installs(rule, found.told.iter().filter(is_another)));
@@ -143,7 +194,8 @@ pub(crate) fn of_tool(question: &Question, found: &Sightings, rule: Option<&Flee
     let installs_see_it = seen.is_some_and(|seen| seen.at_least > 0);
     let installs_see_another = others.is_some_and(|others| others.at_least > 0);
     let crawl_sees_it = matches!(declared, Some(Declared::Now | Declared::Before));
-    let crawl_sees_another = declared == Some(Declared::Never);
+    // What was not seen long ago, or by a look that failed, may well be there.
+    let crawl_sees_another = declared == Some(Declared::Never) && evidence.is_good() && !list_failed(found);
     let alone = question.digest.and_then(|_| {
         let others = crawl_sees_another || installs_see_another;
         match crawl_sees_it || installs_see_it {
@@ -162,15 +214,16 @@ pub(crate) fn of_tool(question: &Question, found: &Sightings, rule: Option<&Flee
     }
     if let Some(text) = &found.definition {
         let definition = Definition::read(text);
-        text_of(&mut reasons, &definition);
-    }
-    if declared == Some(Declared::Now) {
-        lately(&mut reasons, found.drift.as_ref(), now);
+        digestible(&mut reasons, &definition);
+        if scan_definition(&definition).level == Level::High {
+            reasons.add("marker", Some(Answer::NeedsPerson));
+        }
     }
     let (verdict, reasons) = reasons.verdict();
     Vetting {
         verdict,
         reasons,
+        evidence,
         declared,
         seen,
         others,
@@ -190,36 +243,24 @@ pub(crate) enum Tools {
 }
 
 /// Judges a server as a whole.
-pub(crate) fn of_server(question: &Question, found: &Sightings, tools: &Tools, now: i64) -> Vetting {
+fn of_server(question: &Question, found: &Sightings, tools: &Tools, now: i64) -> Vetting {
     let mut reasons = Reasons::default();
+    let mut weighed = Evidence::None;
     if let Some(server) = known(&mut reasons, question, found) {
-        let means = age(&mut reasons, server, now);
+        weighed = evidence(&mut reasons, server, now);
         match tools {
-            Tools::Whole(surface) if matches!(surface.listing(MemberKind::Tool), Listing::Failed { .. }) => {
-                reasons.add("tools-not-determined", Some(Answer::Unknown));
-            }
-            Tools::Whole(surface) => {
-                for tool in surface.members_of(MemberKind::Tool) {
-                    text_of(&mut reasons, &tool.definition);
-                }
-                // One reason of a kind is enough.
-                let mut told = Vec::new();
-                reasons.0.retain(|reason| {
-                    let is_new = !told.contains(&reason.code);
-                    told.push(reason.code);
-                    is_new
-                });
-                reasons.add("tools-declared", means);
-            }
+            Tools::Whole(surface) => surface_of(&mut reasons, surface, weighed),
+            Tools::None if weighed == Evidence::None => {}
             Tools::None => reasons.add("tools-not-determined", Some(Answer::Unknown)),
             Tools::TooMany => reasons.add("not-scanned", Some(Answer::Unknown)),
         }
-        lately(&mut reasons, found.drift.as_ref(), now);
+        lately(&mut reasons, &found.changed);
     }
     let (verdict, reasons) = reasons.verdict();
     Vetting {
         verdict,
         reasons,
+        evidence: weighed,
         declared: None,
         seen: None,
         others: None,
@@ -227,46 +268,47 @@ pub(crate) fn of_server(question: &Question, found: &Sightings, tools: &Tools, n
     }
 }
 
-/// The server, if there is one that some look has determined.
+/// What all that a server declares says, tools and what stands around them alike: a model reads it all.
+fn surface_of(reasons: &mut Reasons, surface: &Surface, weighed: Evidence) {
+    let failed = |kind: &MemberKind| matches!(surface.listing(*kind), Listing::Failed { .. });
+    let mut names = BTreeSet::new();
+    for tool in surface.members_of(MemberKind::Tool) {
+        digestible(reasons, &tool.definition);
+        if !names.insert(&tool.name) {
+            reasons.add("duplicate-name", Some(Answer::NeedsPerson));
+        }
+    }
+    let instructions = surface.instructions.as_ref();
+    let addresses_model = |level| level == Level::High;
+    if instructions.is_some_and(|instructions| addresses_model(scan_text(&instructions.text).level))
+        || (surface.members.iter()).any(|member| addresses_model(scan_definition(&member.definition).level))
+    {
+        reasons.add("marker", Some(Answer::NeedsPerson));
+    }
+    if failed(&MemberKind::Tool) {
+        reasons.add("tools-not-determined", Some(Answer::Unknown));
+    } else {
+        reasons.add("tools-declared", weighed.ready());
+    }
+    let around = |kind: &MemberKind| *kind != MemberKind::Tool && failed(kind);
+    if MemberKind::ALL.iter().any(around) {
+        reasons.add("list-not-determined", Some(Answer::Unknown));
+    }
+}
+
+/// The server, if there is one.
 fn known<'f>(reasons: &mut Reasons, question: &Question, found: &'f Sightings) -> Option<&'f ServerRecord> {
-    let Some(server) = &found.server else {
+    if found.server.is_none() {
         match &question.server {
             Reference::Name(_) => reasons.add("no-such-server", Some(Answer::NoSuch)),
             Reference::Fingerprint(_) => reasons.add("server-not-known", Some(Answer::Unknown)),
         }
-        return None;
-    };
-    match (server.current_observation, server.outcome) {
-        (Some(_), _) => Some(server),
-        (None, None) => {
-            reasons.add("not-looked-at", Some(Answer::Unknown));
-            None
-        }
-        (None, Some(_)) => {
-            let sentence = State(server.outcome).sentence();
-            reasons.add_with("not-determined", Some(Answer::Unknown), sentence);
-            None
-        }
     }
+    found.server.as_ref()
 }
 
-/// Says how old what is known is; gives what a definition that is declared "now" means then.
-fn age(reasons: &mut Reasons, server: &ServerRecord, now: i64) -> Option<Answer> {
-    if !server.outcome.is_some_and(Outcome::has_surface) {
-        reasons.add_with("last-look-failed", None, State(server.outcome).sentence());
-    }
-    if is_stale(server, now) {
-        reasons.add("stale", Some(Answer::Unknown));
-        return None;
-    }
-    Some(Answer::Ready)
-}
-
-/// Whether the last look is too long ago to say anything about today.
-pub(crate) fn is_stale(server: &ServerRecord, now: i64) -> bool {
-    server
-        .looked_at
-        .is_none_or(|looked_at| now - looked_at > STALE_AFTER)
+fn list_failed(found: &Sightings) -> bool {
+    matches!(found.listing, Some(Listing::Failed { .. }))
 }
 
 fn declared(question: &Question, found: &Sightings) -> Option<Declared> {
@@ -276,11 +318,13 @@ fn declared(question: &Question, found: &Sightings) -> Option<Declared> {
     let Some(asked) = question.digest else {
         return found.current.map(|_| Declared::Now);
     };
-    Some(match found.current == Some(asked) {
-        true => Declared::Now,
-        false if found.declared.iter().any(|sighting| sighting.digest == asked) => Declared::Before,
-        false => Declared::Never,
-    })
+    Some(
+        match found.current == Some(asked) || found.namesakes.contains(&asked) {
+            true => Declared::Now,
+            false if found.declared.iter().any(|sighting| sighting.digest == asked) => Declared::Before,
+            false => Declared::Never,
+        },
+    )
 }
 
 /// What the crawl's history says of a tool.
@@ -290,53 +334,71 @@ fn history(
     found: &Sightings,
     declared: Option<Declared>,
     now: i64,
-) {
+) -> Evidence {
     let Some(server) = known(reasons, question, found) else {
-        return;
+        return Evidence::None;
     };
-    let list_failed = matches!(found.listing, Some(Listing::Failed { .. }));
+    let evidence = evidence(reasons, server, now);
+    if evidence == Evidence::None {
+        return evidence;
+    }
+    if list_failed(found) {
+        reasons.add("tools-not-determined", Some(Answer::Unknown));
+    }
     if found.tool.is_none() {
         reasons.add("tool-not-known", Some(Answer::Unknown));
-        return;
+        return evidence;
     }
     if found.declared.is_empty() {
-        match list_failed {
-            true => reasons.add("tools-not-determined", Some(Answer::Unknown)),
-            false => reasons.add("no-such-tool", Some(Answer::NoSuch)),
+        if !list_failed(found) {
+            reasons.add("no-such-tool", evidence.is_good().then_some(Answer::NoSuch));
         }
-        return;
+        return evidence;
     }
-    let age_means = age(reasons, server, now);
-    if list_failed {
-        reasons.add("tools-not-determined", Some(Answer::Unknown));
-    } else if found.current.is_none() {
+    if !list_failed(found) && found.current.is_none() {
         reasons.add("removed", Some(Answer::NeedsPerson));
     }
+    if !found.namesakes.is_empty() {
+        reasons.add("duplicate-name", Some(Answer::NeedsPerson));
+    }
     match declared {
-        Some(Declared::Now) => reasons.add("declared-now", age_means),
-        Some(Declared::Before) => reasons.add("declared-before", Some(Answer::Ready)),
+        Some(Declared::Now) => {
+            reasons.add("declared-now", evidence.ready());
+            lately(reasons, &found.changed);
+        }
+        Some(Declared::Before) => {
+            reasons.add("declared-before", Some(Answer::Unknown));
+            left(reasons, found, now);
+            lately(reasons, &found.changed);
+        }
         Some(Declared::Never) => reasons.add("not-declared", Some(Answer::Unknown)),
         None => {}
     }
+    evidence
 }
 
-/// What the definition's own text says.
-fn text_of(reasons: &mut Reasons, definition: &Definition) {
+/// What speaks against a definition that the server has left.
+fn left(reasons: &mut Reasons, found: &Sightings, now: i64) {
+    let Some(stay) = found.stay else {
+        return;
+    };
+    if now - stay.left < LATELY {
+        reasons.add("left-lately", Some(Answer::NeedsPerson));
+    }
+    if stay.came.is_some_and(|came| stay.left - came < BRIEFLY) {
+        reasons.add("stood-briefly", Some(Answer::NeedsPerson));
+    }
+}
+
+fn digestible(reasons: &mut Reasons, definition: &Definition) {
     if definition.no_digest().is_some() {
         reasons.add("no-digest", Some(Answer::NeedsPerson));
     }
-    if scan_definition(definition).level == Level::High {
-        reasons.add("marker", Some(Answer::NeedsPerson));
-    }
 }
 
-fn lately(reasons: &mut Reasons, drift: Option<&ToolDrift>, now: i64) {
-    // What a gate would hold.
-    let matters = |drift: &&ToolDrift| {
-        let is_held = |kind: &ChangeKind| kind.guard() == Treatment::Hold;
-        now - drift.found_at < LATELY && drift.kinds.iter().any(is_held)
-    };
-    if drift.filter(matters).is_some() {
+/// Whether something changed lately that a gate holds.
+fn lately(reasons: &mut Reasons, changed: &BTreeSet<ChangeKind>) {
+    if changed.iter().any(|kind| kind.guard() == Treatment::Hold) {
         reasons.add("changed-lately", Some(Answer::NeedsPerson));
     }
 }

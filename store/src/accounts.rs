@@ -17,7 +17,7 @@ mod sign_ins;
 
 pub use codes::Redeemed;
 pub use devices::{DeviceRequest, Polled};
-pub use keys::{KeyMaterial, KeyRecord, NewKey, Scope, Scopes, UnknownScope};
+pub use keys::{KeyMaterial, KeyRecord, NewKey, Scope, Scopes, Successor, UnknownScope};
 pub use secret::SecretHash;
 pub use sessions::SessionRecord;
 
@@ -36,7 +36,7 @@ const MAX_LOGIN: usize = 500;
 /// Bytes of the names that keys, devices and providers are shown by.
 const MAX_NAME: usize = 300;
 /// The issuer of accounts that were made on the server's shell.
-const LOCAL: &str = "local";
+pub const LOCAL: &str = "local";
 /// Seconds that a set-up code is good for.
 const SETUP_CODE: i64 = 24 * 3_600;
 /// Whoever changes who is an admin does so one after the other.
@@ -221,21 +221,10 @@ impl Store {
 
     /// The account of this login that was made on the server's shell; made now if there is none. Nobody can sign in to it.
     pub async fn local_account(&self, login: &str, now: i64) -> Result<Account, StoreError> {
-        let login = indexed("login", login, MAX_LOGIN)?;
         let mut session = self.write().await?;
-        on!(session, connection => {
-            sqlx::query(
-                "INSERT INTO account (issuer, subject, login, role, created_at) VALUES ($1, $2, $2, 'member', $3)
-                 ON CONFLICT (issuer, subject) DO NOTHING",
-            )
-            .bind(LOCAL).bind(&*login).bind(now).execute(connection).await?;
-        });
-        let row = on!(session, connection => {
-            sqlx::query_as(account!("SELECT", "FROM account WHERE issuer = $1 AND subject = $2"))
-                .bind(LOCAL).bind(&*login).fetch_one(connection).await?
-        });
+        let account = local_account(&mut session, login, now).await?;
         session.commit().await?;
-        account_from_row(row)
+        Ok(account)
     }
 
     /// The account of this number.
@@ -244,17 +233,34 @@ impl Store {
         account_of(&mut session, id).await
     }
 
-    /// The accounts that somebody means by a number, a login or an e-mail address, in the order of their numbers. More than one
-    /// is no rarity: two providers may know the same login, and a login may be a number.
+    /// The accounts that somebody means, in the order of their numbers: a number is the account's own and nothing else; what
+    /// has an `@` in it is an e-mail address that a provider verified; `login:NAME` is whoever is called so, which people may
+    /// choose for themselves at their provider; anything else is the name of an account that was made on the server's shell.
+    /// More than one is no rarity: two providers may know the same login.
     pub async fn find_accounts(&self, reference: &str) -> Result<Vec<Account>, StoreError> {
-        let folded = reference.to_ascii_lowercase();
+        let (condition, folded) = match reference.split_once("login:") {
+            Some(("", login)) => (
+                account!("SELECT", "FROM account WHERE lower(login) = $1 ORDER BY id"),
+                login,
+            ),
+            _ if reference.contains('@') => (
+                account!("SELECT", "FROM account WHERE lower(email) = $1 ORDER BY id"),
+                reference,
+            ),
+            _ => match reference.parse() {
+                Ok(id) => return Ok(self.account(id).await?.into_iter().collect()),
+                Err(_) => (
+                    account!(
+                        "SELECT",
+                        "FROM account WHERE issuer = 'local' AND lower(login) = $1 ORDER BY id"
+                    ),
+                    reference,
+                ),
+            },
+        };
         let mut session = self.read().await?;
         let rows: Vec<AccountRow> = on!(session, connection => {
-            sqlx::query_as(account!(
-                "SELECT",
-                "FROM account WHERE id = $1 OR lower(login) = $2 OR lower(email) = $2 ORDER BY id"
-            ))
-            .bind(reference.parse::<i64>().ok()).bind(stored(&folded)).fetch_all(connection).await?
+            sqlx::query_as(condition).bind(stored(&folded.to_ascii_lowercase())).fetch_all(connection).await?
         });
         rows.into_iter().map(account_from_row).collect()
     }
@@ -346,6 +352,32 @@ impl Store {
         .await?;
         session.commit().await?;
         Ok(true)
+    }
+
+    /// Makes members of all accounts of this issuer; how many were more.
+    pub async fn demote_all_of(&self, issuer: &str) -> Result<u64, StoreError> {
+        let mut session = self.write().await?;
+        hold_admins(&mut session).await?;
+        let demoted = on!(session, connection => {
+            sqlx::query("UPDATE account SET role = 'member' WHERE issuer = $1 AND role <> 'member'")
+                .bind(stored(issuer)).execute(connection).await?.rows_affected()
+        });
+        session.commit().await?;
+        Ok(demoted)
+    }
+
+    /// The issuers of enabled accounts, and how many each has.
+    pub async fn issuers(&self) -> Result<Vec<(String, i64)>, StoreError> {
+        let mut session = self.read().await?;
+        let rows: Vec<(String, i64)> = on!(session, connection => {
+            sqlx::query_as(
+                "SELECT issuer, COUNT(*) FROM account WHERE disabled_at IS NULL GROUP BY issuer ORDER BY issuer",
+            )
+            .fetch_all(connection).await?
+        });
+        rows.into_iter()
+            .map(|(issuer, count)| Ok((restored(issuer)?, count)))
+            .collect()
     }
 
     /// Whether an enabled account is an admin.
@@ -453,6 +485,23 @@ async fn note(
         detail,
     };
     audit::note(session, &line, now).await
+}
+
+/// [`Store::local_account`] within a transaction.
+async fn local_account(session: &mut Session, login: &str, now: i64) -> Result<Account, StoreError> {
+    let login = indexed("login", login, MAX_LOGIN)?;
+    on!(*session, connection => {
+        sqlx::query(
+            "INSERT INTO account (issuer, subject, login, role, created_at) VALUES ($1, $2, $2, 'member', $3)
+             ON CONFLICT (issuer, subject) DO NOTHING",
+        )
+        .bind(LOCAL).bind(&*login).bind(now).execute(connection).await?;
+    });
+    let row = on!(*session, connection => {
+        sqlx::query_as(account!("SELECT", "FROM account WHERE issuer = $1 AND subject = $2"))
+            .bind(LOCAL).bind(&*login).fetch_one(connection).await?
+    });
+    account_from_row(row)
 }
 
 async fn account_of(session: &mut Session, id: i64) -> Result<Option<Account>, StoreError> {

@@ -38,6 +38,8 @@ pub use migrate::SchemaState;
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
@@ -66,6 +68,9 @@ pub struct Store {
     database: Database,
     /// What this process has verified of each tenant's chain of approvals.
     verified: approvals::Verified,
+    /// See [`Store::told`].
+    told: Arc<AtomicU64>,
+    ledger: Arc<ledger::Kept>,
 }
 
 #[derive(Clone)]
@@ -97,6 +102,8 @@ impl Store {
         Ok(Store {
             database,
             verified: approvals::Verified::default(),
+            told: Arc::default(),
+            ledger: Arc::default(),
         })
     }
 
@@ -105,6 +112,18 @@ impl Store {
         let mut session = self.read().await?;
         on!(session, connection => { sqlx::query("SELECT 1").execute(connection).await?; });
         Ok(())
+    }
+
+    /// Grows whenever this store, or a clone of it, has recorded an observation, counted signals or forgotten an install, and so may
+    /// have changed what [`Store::told_drifts`] says. It knows nothing of new aliases and of what other programs do. For whoever
+    /// keeps such answers for a moment.
+    pub fn told(&self) -> u64 {
+        self.told.load(Ordering::Acquire)
+    }
+
+    /// What is told of drifts is another from now on.
+    fn told_anew(&self) {
+        self.told.fetch_add(1, Ordering::AcqRel);
     }
 
     /// `sqlite` or `postgres`.

@@ -39,12 +39,14 @@ migrations! {
     10 "0010_accounts",
     11 "0011_answers",
     12 "0012_receipts",
-    13 "0013_approvals",
-    14 "0014_webhooks",
+    13 "0013_agreement",
+    14 "0014_made_by",
+    15 "0015_approvals",
+    16 "0016_webhooks",
 }
 
 /// From this migration on there are approvals.
-pub(crate) const APPROVALS: i64 = 13;
+pub(crate) const APPROVALS: i64 = 15;
 
 /// How far a database's schema is from this program's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +76,7 @@ impl Store {
         match &self.database {
             // The driver has no lock of its own here, so that two programs would apply the same migration: the write
             // transaction is the lock.
-            Database::Sqlite { .. } => {
+            Database::Sqlite { writer, .. } => {
                 let mut session = self.write().await?;
                 if let Session::Sqlite(transaction) = &mut session {
                     migrator(false)
@@ -83,6 +85,11 @@ impl Store {
                         .map_err(|error| failed(&error))?;
                 }
                 session.commit().await?;
+                // SQLite uses some indexes only when it knows how much they narrow down; what can't be looked at now, since
+                // another program writes, is at the next start.
+                let _ = sqlx::raw_sql("PRAGMA analysis_limit = 400; PRAGMA optimize = 0x10002;")
+                    .execute(writer)
+                    .await;
             }
             // Under an advisory lock of the driver's.
             Database::Postgres(pool) => migrator(true).run(pool).await.map_err(|error| failed(&error))?,

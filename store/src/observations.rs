@@ -200,6 +200,9 @@ impl Store {
             None => false,
         };
         let id = insert(&mut session, observation, &context, record.as_deref()).await?;
+        if record.is_some() {
+            surfaces::see(&mut session, id).await?;
+        }
         let compared = if record.is_some() {
             let timeline = Timeline {
                 identity: &identity,
@@ -220,6 +223,7 @@ impl Store {
         }
         finding::keep_words(&mut session, &identity).await?;
         session.commit().await?;
+        self.told_anew();
         Ok(Recorded {
             observation: id,
             drift: compared.drift,

@@ -38,6 +38,8 @@ pub struct ServerRecord {
     pub looked_at: Option<i64>,
     /// The observation that says what the server declares now: the newest determined one in timeline order.
     pub current_observation: Option<i64>,
+    /// When that one was made: how old what is known is. Later looks may have failed.
+    pub determined_at: Option<i64>,
     /// Its version.
     pub current_version: Option<String>,
     /// How many tools that one declares, `None` when none is known.
@@ -77,7 +79,7 @@ macro_rules! server {
             "SELECT s.identity, s.short_id, s.form,
                  (SELECT string_agg(a.name, $1 ORDER BY a.name) FROM alias a WHERE a.identity = s.identity),
                  s.added_at, s.outcome, s.detail, s.looked_at, s.current_observation, o.version, u.tools,
-                 (SELECT COUNT(*) FROM drift d WHERE d.identity = s.identity AND d.replaced_at IS NULL)
+                 o.observed_at, (SELECT COUNT(*) FROM drift d WHERE d.identity = s.identity AND d.replaced_at IS NULL)
              FROM server s
              LEFT JOIN observation o ON o.id = s.current_observation
              LEFT JOIN surface u ON u.record = o.record
@@ -112,6 +114,7 @@ type ServerRow = (
     Option<i64>,
     Option<String>,
     Option<i64>,
+    Option<i64>,
     i64,
 );
 
@@ -136,7 +139,8 @@ fn server_from_row(row: ServerRow) -> Result<ServerRecord, StoreError> {
         current_observation: row.8,
         current_version: restored_option(row.9)?,
         tools: row.10,
-        drifts: row.11,
+        determined_at: row.11,
+        drifts: row.12,
     })
 }
 
@@ -234,20 +238,33 @@ impl Store {
 }
 
 /// See [`Store::find_server`].
-pub(crate) async fn find(session: &mut Session, reference: &str) -> Result<Option<ServerRecord>, StoreError> {
+async fn find(session: &mut Session, reference: &str) -> Result<Option<ServerRecord>, StoreError> {
+    match candidates(session, reference, 1).await?.first() {
+        Some(identity) => by_identity(session, identity).await,
+        None => Ok(None),
+    }
+}
+
+/// The identities (in their stored form) that a name may stand for: the identity that is written so, else the one with this short
+/// id, else all that an alias leads to; by identity, at most so many.
+pub(crate) async fn candidates(
+    session: &mut Session,
+    reference: &str,
+    limit: i64,
+) -> Result<Vec<String>, StoreError> {
     for statement in [
-        server!("s.identity = $2"),
-        server!("s.short_id = $2 ORDER BY s.identity LIMIT 1"),
-        server!("s.identity = (SELECT MIN(n.identity) FROM alias n WHERE n.name = $2)"),
+        "SELECT identity FROM server WHERE identity = $1 LIMIT $2",
+        "SELECT identity FROM server WHERE short_id = $1 ORDER BY identity LIMIT $2",
+        "SELECT identity FROM alias WHERE name = $1 ORDER BY identity LIMIT $2",
     ] {
-        let row: Option<ServerRow> = on!(*session, connection => {
-            sqlx::query_as(statement).bind(SEPARATOR).bind(stored(reference)).fetch_optional(connection).await?
+        let identities: Vec<String> = on!(*session, connection => {
+            sqlx::query_scalar(statement).bind(stored(reference)).bind(limit).fetch_all(connection).await?
         });
-        if let Some(row) = row {
-            return server_from_row(row).map(Some);
+        if !identities.is_empty() {
+            return Ok(identities);
         }
     }
-    Ok(None)
+    Ok(Vec::new())
 }
 
 /// The server of this identity (in its stored form).

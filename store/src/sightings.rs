@@ -19,11 +19,13 @@ use crate::{Store, StoreError};
 
 /// Changes of one tool that are read, the latest drift's first.
 const CHANGES: i64 = 500;
+/// Tools of one name that are read of one server.
+const NAMESAKES: i64 = 50;
 /// Servers behind one fingerprint that are looked at: one registry name may lead to several.
 const SERVERS: i64 = 20;
 
 /// Somebody's question.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Question {
     /// Which server.
     pub server: Reference,
@@ -36,7 +38,7 @@ pub struct Question {
 }
 
 /// How something is named.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Reference {
     /// By name: of a server its identity, short id or alias.
     Name(String),
@@ -44,7 +46,17 @@ pub enum Reference {
     Fingerprint(Fingerprint),
 }
 
-/// What there is to say.
+/// What there is to say to one question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// One for each server that may be meant, by identity; never empty. More than one where a name leads to several servers of
+    /// which none fits the question better than the others.
+    pub servers: Vec<Sightings>,
+    /// Whether the name leads to more servers than were looked at.
+    pub more: bool,
+}
+
+/// What there is to say of one server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sightings {
     /// The server; `None`: none goes by that name or fingerprint.
@@ -55,14 +67,21 @@ pub struct Sightings {
     pub listing: Option<Listing>,
     /// The digest of what is declared under the tool's name now.
     pub current: Option<Digest>,
+    /// The digests of further tools that it declares under the same name now.
+    pub namesakes: Vec<Digest>,
     /// The definition that was asked about, else the one declared now: its text, where the index has it.
     pub definition: Option<String>,
     /// Every definition that the server ever declared under the tool's name, newest in the timeline first.
     pub declared: Vec<Sighting>,
     /// The latest drift of the tool, or of the server.
     pub drift: Option<ToolDrift>,
+    /// The kinds of every change to the tool, or to the server, that came since the time asked for: a later drift does not hide
+    /// an earlier one. A change came with its version's publication, where that is known, else when it was first seen.
+    pub changed: BTreeSet<ChangeKind>,
     /// When the drift was found with which the tool left the digest that was asked about.
     pub left_at: Option<i64>,
+    /// For how long the tool had that digest, the last time that it did; `None` while it has it.
+    pub stay: Option<Stay>,
     /// The newest package that was seen to declare the digest (asked about or declared now).
     pub artifact: Option<Artifact>,
     /// What installs told of the tool, under every fingerprint of it.
@@ -82,6 +101,15 @@ pub struct Sighting {
     pub observation: i64,
 }
 
+/// From when to when a tool had a definition, reckoned as changes are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stay {
+    /// `None`: it was there when the server was first looked at.
+    pub came: Option<i64>,
+    /// When another took its place.
+    pub left: i64,
+}
+
 /// A drift, as far as one tool or server is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolDrift {
@@ -94,48 +122,62 @@ pub struct ToolDrift {
 }
 
 impl Store {
-    /// What is known of each, in the order asked.
-    pub async fn sightings(&self, questions: &[Question]) -> Result<Vec<Sightings>, StoreError> {
+    /// What is known of each, in the order asked, with what changed from `since` on.
+    pub async fn sightings(&self, questions: &[Question], since: i64) -> Result<Vec<Found>, StoreError> {
         let mut session = self.read().await?;
         let mut all = Vec::with_capacity(questions.len());
         for question in questions {
-            all.push(answer(&mut session, question).await?);
+            all.push(answer(&mut session, question, since).await?);
         }
         Ok(all)
     }
 }
 
-async fn answer(session: &mut Session, question: &Question) -> Result<Sightings, StoreError> {
-    let tool_name = match &question.tool {
-        Some(Reference::Name(name)) => Some(name.as_str()),
-        _ => None,
+async fn answer(session: &mut Session, question: &Question, since: i64) -> Result<Found, StoreError> {
+    let mut candidates = match &question.server {
+        Reference::Name(name) => servers::candidates(session, name, SERVERS + 1).await?,
+        Reference::Fingerprint(fingerprint) => identities(session, *fingerprint, SERVERS + 1).await?,
     };
-    let candidates = match &question.server {
-        Reference::Name(name) => {
-            let server = servers::find(session, name).await?;
-            server.into_iter().map(|server| server.identity).collect()
-        }
-        Reference::Fingerprint(fingerprint) => identities(session, *fingerprint).await?,
-    };
-    let mut best: Option<Sightings> = None;
+    let limit = usize::try_from(SERVERS).unwrap_or(usize::MAX);
+    let more = candidates.len() > limit;
+    candidates.truncate(limit);
+    let mut servers: Vec<Sightings> = Vec::new();
     for identity in candidates {
         let tool = match &question.tool {
             Some(Reference::Fingerprint(fingerprint)) => tool_of(session, &identity, *fingerprint).await?,
-            _ => tool_name.map(str::to_owned),
+            Some(Reference::Name(name)) => Some(name.clone()),
+            None => None,
         };
-        let found = of_server(session, question, &identity, tool).await?;
-        // Of several servers of one name, the one that is meant is the one that declares what was asked about.
-        if best
-            .as_ref()
-            .is_none_or(|best| fit(question, &found) > fit(question, best))
-        {
-            best = Some(found);
+        let found = of_server(session, question, &identity, tool, since).await?;
+        let best = servers.first().map(|best| fit(question, best));
+        if best.is_some_and(|best| fit(question, &found) > best) {
+            servers.clear();
+        }
+        if best.is_none_or(|best| fit(question, &found) >= best) {
+            servers.push(found);
         }
     }
-    let mut found = best.unwrap_or_else(|| Sightings {
-        tool: tool_name.map(str::to_owned),
-        ..Sightings::default()
-    });
+    if servers.is_empty() {
+        servers.push(Sightings {
+            tool: match &question.tool {
+                Some(Reference::Name(name)) => Some(name.clone()),
+                _ => None,
+            },
+            ..Sightings::default()
+        });
+    }
+    for found in &mut servers {
+        found.told = told_of(session, question, found).await?;
+    }
+    Ok(Found { servers, more })
+}
+
+/// What installs told of the tool, under its fingerprint that was given and under all that are known.
+async fn told_of(
+    session: &mut Session,
+    question: &Question,
+    found: &Sightings,
+) -> Result<Vec<ToldDefinition>, StoreError> {
     let mut tools: BTreeSet<Fingerprint> = BTreeSet::new();
     match &question.tool {
         Some(Reference::Fingerprint(fingerprint)) => tools.extend([*fingerprint]),
@@ -149,28 +191,30 @@ async fn answer(session: &mut Session, question: &Question) -> Result<Sightings,
     }
     let digest = question.digest.or(found.current).map(|digest| digest.to_string());
     let tools: Vec<Fingerprint> = tools.into_iter().collect();
-    found.told = told::definitions(session, &tools, digest.as_deref(), question.hash.as_deref()).await?;
-    Ok(found)
+    told::definitions(session, &tools, digest.as_deref(), question.hash.as_deref()).await
 }
 
-/// How well a server fits what was asked about.
+/// How well a server of several by one name fits what was asked about: best the one that declares it now.
 fn fit(question: &Question, found: &Sightings) -> u8 {
-    let declares = |digest: Digest| found.declared.iter().any(|sighting| sighting.digest == digest);
-    match (question.digest, found.tool.is_some()) {
-        (Some(digest), _) if declares(digest) => 2,
-        (_, has_tool) => u8::from(has_tool && !found.declared.is_empty()),
+    let declares_now = |digest| found.current == Some(digest) || found.namesakes.contains(&digest);
+    let declares = |digest| found.declared.iter().any(|sighting| sighting.digest == digest);
+    match question.digest {
+        Some(digest) if declares_now(digest) => 3,
+        Some(digest) if declares(digest) => 2,
+        _ => u8::from(!found.declared.is_empty()),
     }
 }
 
+/// One server (its identity in stored form).
 async fn of_server(
     session: &mut Session,
     question: &Question,
     identity: &str,
     tool: Option<String>,
+    since: i64,
 ) -> Result<Sightings, StoreError> {
-    let identity = stored(identity);
     let mut found = Sightings {
-        server: servers::by_identity(session, &identity).await?,
+        server: servers::by_identity(session, identity).await?,
         ..Sightings::default()
     };
     let observation = found
@@ -182,16 +226,20 @@ async fn of_server(
     }
     let Some(tool) = tool else {
         if question.tool.is_none() {
-            found.drift = server_drift(session, &identity).await?;
+            found.drift = server_drift(session, identity).await?;
+            found.changed = changed(session, identity, None, since).await?;
         }
         return Ok(found);
     };
     if let Some(observation) = observation {
-        found.current = declared_now(session, observation, &tool).await?;
+        let mut digests = declared_now(session, observation, &tool).await?.into_iter();
+        found.current = digests.next();
+        found.namesakes = digests.collect();
     }
-    found.declared = declared(session, &identity, &tool).await?;
+    found.declared = declared(session, identity, &tool).await?;
     let digest = question.digest.or(found.current);
-    (found.drift, found.left_at) = tool_drift(session, &identity, &tool, digest).await?;
+    (found.drift, found.left_at, found.stay) = tool_drift(session, identity, &tool, digest).await?;
+    found.changed = changed(session, identity, Some(&tool), since).await?;
     if let Some(digest) = digest {
         found.definition = definition(session, digest).await?;
         // What is declared now is of the version looked at now, whatever other version was looked at since.
@@ -210,15 +258,18 @@ async fn of_server(
     Ok(found)
 }
 
-/// The servers behind a server's fingerprint.
-async fn identities(session: &mut Session, fingerprint: Fingerprint) -> Result<Vec<String>, StoreError> {
-    let rows: Vec<String> = on!(*session, connection => {
+/// The identities (in their stored form) behind a server's fingerprint, at most so many.
+async fn identities(
+    session: &mut Session,
+    fingerprint: Fingerprint,
+    limit: i64,
+) -> Result<Vec<String>, StoreError> {
+    Ok(on!(*session, connection => {
         sqlx::query_scalar(
             "SELECT identity FROM fingerprint WHERE fp = $1 AND NOT of_tool ORDER BY identity LIMIT $2",
         )
-        .bind(fingerprint.as_bytes().as_slice()).bind(SERVERS).fetch_all(connection).await?
-    });
-    rows.into_iter().map(restored).collect()
+        .bind(fingerprint.as_bytes().as_slice()).bind(limit).fetch_all(connection).await?
+    }))
 }
 
 /// The tool behind a tool's fingerprint, at this server.
@@ -229,7 +280,7 @@ async fn tool_of(
 ) -> Result<Option<String>, StoreError> {
     let row: Option<String> = on!(*session, connection => {
         sqlx::query_scalar("SELECT tool FROM fingerprint WHERE fp = $1 AND identity = $2 AND of_tool")
-            .bind(fingerprint.as_bytes().as_slice()).bind(stored(identity)).fetch_optional(connection).await?
+            .bind(fingerprint.as_bytes().as_slice()).bind(identity).fetch_optional(connection).await?
     });
     row.map(restored).transpose()
 }
@@ -244,39 +295,37 @@ async fn tool_listing(session: &mut Session, observation: i64) -> Result<Listing
     surfaces::listing_from_text(kept)
 }
 
+/// What an observation has under a tool's name, in the order sent: usually one.
 async fn declared_now(
     session: &mut Session,
     observation: i64,
     tool: &str,
-) -> Result<Option<Digest>, StoreError> {
-    let row: Option<String> = on!(*session, connection => {
+) -> Result<Vec<Digest>, StoreError> {
+    let rows: Vec<String> = on!(*session, connection => {
         sqlx::query_scalar(
             "SELECT m.digest FROM observation o JOIN surface_member m ON m.record = o.record
              WHERE o.id = $1 AND m.kind = $2 AND substr(m.name, 1, 100) = substr($3, 1, 100) AND m.name = $3
-             ORDER BY m.position LIMIT 1",
+             ORDER BY m.position LIMIT $4",
         )
-        .bind(observation).bind(MemberKind::Tool.name()).bind(stored(tool)).fetch_optional(connection).await?
+        .bind(observation).bind(MemberKind::Tool.name()).bind(stored(tool)).bind(NAMESAKES)
+        .fetch_all(connection).await?
     });
-    row.map(|digest| digest_from_text(&digest)).transpose()
+    rows.iter().map(|digest| digest_from_text(digest)).collect()
 }
 
 async fn declared(session: &mut Session, identity: &str, tool: &str) -> Result<Vec<Sighting>, StoreError> {
-    let rows: Vec<(String, i64, i64, i64, String)> = on!(*session, connection => {
+    let rows: Vec<(String, i64, i64, i64)> = on!(*session, connection => {
         sqlx::query_as(
-            "SELECT DISTINCT m.digest, r.first_at, r.last_at, n.id, n.version_key
-             FROM (SELECT record, MIN(observed_at) AS first_at, MAX(observed_at) AS last_at FROM observation
-                   WHERE identity = $1 AND record IS NOT NULL GROUP BY record) r
-             JOIN surface_member m ON m.record = r.record AND m.kind = $2
+            "SELECT m.digest, r.first_at, r.last_at, r.observation
+             FROM surface_seen r JOIN surface_member m ON m.record = r.record AND m.kind = $2
                  AND substr(m.name, 1, 100) = substr($3, 1, 100) AND m.name = $3
-             JOIN observation n ON n.id = (
-                 SELECT o.id FROM observation o WHERE o.record = r.record AND o.identity = $1
-                 ORDER BY o.version_key DESC, o.id DESC LIMIT 1)
-             ORDER BY n.version_key DESC, n.id DESC",
+             WHERE r.identity = $1
+             ORDER BY r.version_key DESC, r.observation DESC",
         )
         .bind(identity).bind(MemberKind::Tool.name()).bind(stored(tool)).fetch_all(connection).await?
     });
     let mut sightings: Vec<Sighting> = Vec::new();
-    for (digest, first_seen_at, last_seen_at, observation, _) in rows {
+    for (digest, first_seen_at, last_seen_at, observation) in rows {
         let digest = digest_from_text(&digest)?;
         match sightings.iter_mut().find(|sighting| sighting.digest == digest) {
             Some(sighting) => {
@@ -294,38 +343,78 @@ async fn declared(session: &mut Session, identity: &str, tool: &str) -> Result<V
     Ok(sightings)
 }
 
-/// The tool's latest drift, and when the latest one was found with which it left this digest.
+/// When a drift `d` from the observation `b` to `a` came about: with the publication of another version, or when its outcome was
+/// seen, whenever it was compared. A backfill finds today what changed long ago. Of the same version, looked at again with
+/// other dependencies, the publication says nothing.
+macro_rules! came {
+    () => {
+        "CASE WHEN b.version <> a.version AND a.published_at < a.observed_at THEN a.published_at ELSE a.observed_at END"
+    };
+}
+
+/// The tool's latest drift; when the latest one was found with which it left this digest; and how long it had it until then.
 async fn tool_drift(
     session: &mut Session,
     identity: &str,
     tool: &str,
     digest: Option<Digest>,
-) -> Result<(Option<ToolDrift>, Option<i64>), StoreError> {
-    let rows: Vec<(i64, i64, String, Option<String>)> = on!(*session, connection => {
-        sqlx::query_as(
-            "SELECT d.id, d.found_at, c.kind, c.before_digest FROM drift d
+) -> Result<(Option<ToolDrift>, Option<i64>, Option<Stay>), StoreError> {
+    type Row = (i64, i64, i64, String, Option<String>, Option<String>);
+    let rows: Vec<Row> = on!(*session, connection => {
+        sqlx::query_as(concat!(
+            "SELECT d.id, d.found_at, ", came!(), ", c.kind, c.before_digest, c.after_digest FROM drift d
              JOIN change c ON c.drift = d.id AND c.subject_kind = $2
                  AND substr(c.subject_name, 1, 100) = substr($3, 1, 100) AND c.subject_name = $3
+             JOIN observation b ON b.id = d.before_observation
+             JOIN observation a ON a.id = d.after_observation
              WHERE d.identity = $1 AND d.replaced_at IS NULL
              ORDER BY d.version_key DESC, d.after_observation DESC, c.position LIMIT $4",
-        )
+        ))
         .bind(identity).bind(MemberKind::Tool.name()).bind(stored(tool)).bind(CHANGES).fetch_all(connection).await?
     });
     let digest = digest.map(|digest| digest.to_string());
-    let left = rows
-        .iter()
-        .find(|(.., before)| before.is_some() && *before == digest)
-        .map(|(_, found_at, ..)| *found_at);
+    let is = |side: &Option<String>| side.is_some() && *side == digest;
+    let mut earlier = rows.iter();
+    let left = earlier.find(|(.., before, after)| is(before) && !is(after));
+    let came = left.and_then(|_| earlier.find(|(.., before, after)| is(after) && !is(before)));
+    let stay = left.map(|left| Stay {
+        came: came.map(|came| came.2),
+        left: left.2,
+    });
+    let left_at = left.map(|left| left.1);
     let Some((id, found_at, ..)) = rows.first().cloned() else {
-        return Ok((None, left));
+        return Ok((None, left_at, stay));
     };
     let kinds: BTreeSet<&str> = rows
         .iter()
         .filter(|(of, ..)| *of == id)
-        .map(|(_, _, kind, _)| kind.as_str())
+        .map(|(_, _, _, kind, ..)| kind.as_str())
         .collect();
     let kinds = kinds.into_iter().map(kind_from_text).collect::<Result<_, _>>()?;
-    Ok((Some(ToolDrift { id, found_at, kinds }), left))
+    Ok((Some(ToolDrift { id, found_at, kinds }), left_at, stay))
+}
+
+/// The kinds of all that changed since then, of one tool or of the server as a whole.
+async fn changed(
+    session: &mut Session,
+    identity: &str,
+    tool: Option<&str>,
+    since: i64,
+) -> Result<BTreeSet<ChangeKind>, StoreError> {
+    let kinds: Vec<String> = on!(*session, connection => {
+        sqlx::query_scalar(concat!(
+            "SELECT DISTINCT c.kind FROM drift d
+             JOIN change c ON c.drift = d.id
+             JOIN observation b ON b.id = d.before_observation
+             JOIN observation a ON a.id = d.after_observation
+             WHERE d.identity = $1 AND d.replaced_at IS NULL AND ", came!(), " >= $2
+               AND ($3 OR (c.subject_kind = $4 AND substr(c.subject_name, 1, 100) = substr($5, 1, 100)
+                   AND c.subject_name = $5))",
+        ))
+        .bind(identity).bind(since).bind(tool.is_none()).bind(MemberKind::Tool.name())
+        .bind(stored(tool.unwrap_or_default())).fetch_all(connection).await?
+    });
+    kinds.iter().map(|kind| kind_from_text(kind)).collect()
 }
 
 async fn server_drift(session: &mut Session, identity: &str) -> Result<Option<ToolDrift>, StoreError> {

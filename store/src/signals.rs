@@ -37,7 +37,7 @@ pub(crate) mod told;
 
 pub use fingerprints::CrawlDrift;
 pub use tokens::Registration;
-pub use told::{FleetDrift, ToldDefinition};
+pub use told::{FleetDrift, ToldDefinition, ToldDrifts};
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -209,14 +209,27 @@ impl Store {
     async fn insert(&self, rows: &[Row<'_>], now: i64) -> Result<u64, sqlx::Error> {
         let mut session = self.begin_write().await?;
         let mut new = 0;
-        for rows in rows.chunks(ROWS) {
+        let mut rest = rows;
+        while !rest.is_empty() {
+            let (rows, later) = rest.split_at(rows_of_statement(rest.len()));
             new += insert_rows(&mut session, rows, now).await?;
+            rest = later;
         }
         match session {
             Session::Sqlite(transaction) => transaction.commit().await?,
             Session::Postgres(transaction) => transaction.commit().await?,
         }
         Ok(new)
+    }
+}
+
+/// How many of so many rows go into the next statement: statements of few lengths, since a connection prepares each length anew,
+/// which on Postgres costs more than the rows do.
+fn rows_of_statement(rows: usize) -> usize {
+    if rows < ROWS {
+        rows.checked_ilog2().map_or(0, |power| 1 << power)
+    } else {
+        ROWS
     }
 }
 
@@ -274,6 +287,25 @@ mod tests {
         check("192.0.2.1", "::ffff:192.0.2.9", true);
         check("2001:db8:1:2::1", "2001:db8:1:ffff::1", true);
         check("2001:db8:1::1", "2001:db8:2::1", false);
+    }
+
+    #[test]
+    fn rows_go_into_statements_of_few_lengths() {
+        let check = |rows: usize, lengths: &[usize]| {
+            let mut rest = rows;
+            let parts = std::iter::from_fn(|| {
+                let part = rows_of_statement(rest);
+                rest -= part;
+                (part > 0).then_some(part)
+            });
+            assert_eq!(parts.collect::<Vec<_>>(), lengths, "{rows}");
+        };
+        check(0, &[]);
+        check(1, &[1]);
+        check(64, &[64]);
+        check(63, &[32, 16, 8, 4, 2, 1]);
+        check(1_000, &[500, 500]);
+        check(756, &[500, 256]);
     }
 
     #[test]

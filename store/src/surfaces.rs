@@ -107,6 +107,28 @@ pub(crate) async fn declare(session: &mut Session, record: &str, identity: &str)
     Ok(true)
 }
 
+/// Notes since when and until when a server was seen to declare a surface, by a look that was recorded.
+pub(crate) async fn see(session: &mut Session, observation: i64) -> Result<(), StoreError> {
+    on!(*session, connection => {
+        sqlx::query(
+            "INSERT INTO surface_seen (identity, record, first_at, last_at, version_key, observation)
+             SELECT identity, record, observed_at, observed_at, version_key, id FROM observation WHERE id = $1
+             ON CONFLICT (identity, record) DO UPDATE SET
+                 first_at = CASE WHEN excluded.first_at < surface_seen.first_at
+                     THEN excluded.first_at ELSE surface_seen.first_at END,
+                 last_at = CASE WHEN excluded.last_at > surface_seen.last_at
+                     THEN excluded.last_at ELSE surface_seen.last_at END,
+                 observation = CASE
+                     WHEN (excluded.version_key, excluded.observation) > (surface_seen.version_key, surface_seen.observation)
+                     THEN excluded.observation ELSE surface_seen.observation END,
+                 version_key = CASE WHEN excluded.version_key > surface_seen.version_key
+                     THEN excluded.version_key ELSE surface_seen.version_key END",
+        )
+        .bind(observation).execute(connection).await?;
+    });
+    Ok(())
+}
+
 /// In the order of digests, so that two transactions with texts in common never wait for each other in a circle.
 async fn save_definitions(session: &mut Session, surface: &Surface, now: i64) -> Result<(), StoreError> {
     let mut texts: BTreeMap<String, String> = BTreeMap::new();

@@ -1,7 +1,8 @@
 //! What an index says of a server that a person asks about, beside what this machine knows.
 //!
-//! A person's question may name a server that everybody may know of. Any other is asked about by fingerprint under the
-//! organisation's key, and at no index that hands out none.
+//! A person's question names a package of the usual registries, which everybody may know of. A server at a public address goes
+//! by fingerprint, since its address may hold what opens it, and so does what was typed and names no server here. What is not
+//! public is asked about by fingerprint under the organisation's key, and at no index that hands out none.
 //!
 //! Invariant: an index that could not be asked, or whose answer can't be read, is [`Consulted::Failed`] and never an answer.
 
@@ -9,15 +10,15 @@ use std::time::Duration;
 
 use mcpindex_contract::contract_hash::contract_hash;
 use mcpindex_contract::definition::Definition;
-use mcpindex_contract::identity::{Identity, Registry};
+use mcpindex_contract::identity::Identity;
 use mcpindex_contract::signal::FingerprintKey;
 use reqwest::StatusCode;
 
 use super::shape::{IndexAnswer, IndexAnswers, MAX_ITEMS, Question, Questions};
 use super::{Answer, Verdict};
 use crate::index::{IndexClient, MAX_ANSWER_BYTES};
-use crate::pins::{Record, Via};
-use crate::telemetry::{Failure, is_public, own_key};
+use crate::pins::{AuthContext, Record, ToolPin, Via};
+use crate::telemetry::{Failure, OwnRegistries, is_public, is_public_name, own_key};
 
 /// How long the whole exchange may take.
 pub const WITHIN: Duration = Duration::from_secs(10);
@@ -29,10 +30,12 @@ pub struct Subject<'a> {
     pub server: Result<&'a Identity, &'a str>,
     /// One tool of it; all of them otherwise.
     pub tool: Option<&'a str>,
-    /// What this machine knows of it.
+    /// What this machine knows of it, …
     pub record: Option<&'a Record>,
-    /// Kinds of package for which the environment names another registry ([`crate::telemetry::own_registries`]).
-    pub own_registries: &'a [Registry],
+    /// … and with which credentials that was seen; `None` where nothing is known.
+    pub context: Option<&'a AuthContext>,
+    /// The packages that come from another registry here.
+    pub own_registries: &'a OwnRegistries,
 }
 
 /// What came of asking.
@@ -42,18 +45,46 @@ pub enum Consulted {
     Answered {
         /// Of the tool, or of the server as a whole.
         answer: Box<IndexAnswer>,
-        /// Tools that are pinned here, not by a person, with a definition that nobody else is known to see.
-        alone: Vec<String>,
+        /// Of a server as a whole: tools whose definition here, which no person approved, needs one by the index's word.
+        doubts: Vec<Doubt>,
     },
     /// It was not asked: only the organisation's own index may hear of this server, and this is not known to be it.
     Private,
     /// It was not asked: what was typed is no name that an index could know.
     NoName,
+    /// It was not asked: it knows what the server declares to anybody, and here it was seen with credentials.
+    OtherContext,
     /// It could not be asked.
     Failed {
         /// One line.
         reason: String,
     },
+}
+
+/// Why an index says that a tool needs a person. Its words, to be shown with care.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doubt {
+    /// The tool's name.
+    pub tool: String,
+    /// The reason that decided, or `alone` where that is one.
+    pub code: String,
+    /// The reason as a sentence.
+    pub sentence: String,
+}
+
+impl Doubt {
+    fn of(tool: String, answer: &IndexAnswer) -> Option<Doubt> {
+        if says(answer) != Answer::NeedsPerson {
+            return None;
+        }
+        let alone = answer.reasons.iter().find(|reason| reason.code == "alone");
+        let reason = alone.or(answer.reasons.first());
+        Some(Doubt {
+            tool,
+            code: reason.map_or_else(String::new, |reason| reason.code.clone()),
+            sentence: reason.map_or_else(String::new, |reason| reason.sentence.clone()),
+        })
+    }
 }
 
 /// Asks an index.
@@ -69,12 +100,23 @@ pub async fn consult(client: &IndexClient, subject: &Subject<'_>) -> Consulted {
 }
 
 async fn ask(client: &IndexClient, subject: &Subject<'_>) -> Result<Consulted, String> {
+    if subject.context.is_some_and(|context| !context.is_anybodys()) {
+        return Ok(Consulted::OtherContext);
+    }
     let name = match subject.server {
         Err(typed) if !is_registry_name(typed) => return Ok(Consulted::NoName),
-        Err(typed) => Name::Plain(typed.to_owned()),
-        Ok(identity) if is_public(identity, subject.own_registries).await => {
-            Name::Plain(identity.to_string())
+        Err(typed) => {
+            let key = fetch_own_key(client)
+                .await?
+                .unwrap_or_else(FingerprintKey::public);
+            Name::Fingerprint(key, typed.to_owned())
         }
+        Ok(identity) if is_public(identity, subject.own_registries).await => match identity {
+            Identity::Package { .. } => Name::Plain(identity.to_string()),
+            Identity::Remote { .. } | Identity::Command { .. } => {
+                Name::Fingerprint(FingerprintKey::public(), identity.to_string())
+            }
+        },
         Ok(identity) => match fetch_own_key(client).await? {
             Some(key) => Name::Fingerprint(key, identity.to_string()),
             None => return Ok(Consulted::Private),
@@ -89,13 +131,13 @@ async fn ask(client: &IndexClient, subject: &Subject<'_>) -> Result<Consulted, S
     let Some(first) = items.next() else {
         return Err("its answer has another number of items than it was asked about".to_owned());
     };
-    let alone = tools
+    let doubts = tools
         .into_iter()
         .zip(items)
-        .filter(|(_, answer)| answer.alone == Some(true));
+        .filter_map(|(tool, answer)| Doubt::of(tool, &answer));
     Ok(Consulted::Answered {
         answer: Box::new(first),
-        alone: alone.map(|(tool, _)| tool).collect(),
+        doubts: doubts.collect(),
     })
 }
 
@@ -111,7 +153,13 @@ async fn post(client: &IndexClient, items: Vec<Question>) -> Result<Vec<IndexAns
         StatusCode::UNAUTHORIZED => {
             return Err("it wants a key that it knows: `mcpindex login` gets one".to_owned());
         }
-        StatusCode::FORBIDDEN => return Err("the key may not read there".to_owned()),
+        StatusCode::FORBIDDEN => {
+            let words = answer.problem().map(|problem| format!(": {}", problem.words()));
+            return Err(format!(
+                "your key may not ask there{}; `mcpindex login` gets one that may ask and tell",
+                words.unwrap_or_default()
+            ));
+        }
         status => return Err(format!("it answered {}", status.as_u16())),
     }
     let answers: IndexAnswers = answer
@@ -146,39 +194,48 @@ impl Name {
     }
 }
 
-/// The question, and, for a whole server, one for each tool that is pinned and not approved, with these tools' names.
+/// The question, and, for a whole server, one for each tool whose definition here no person approved, with these tools' names.
 fn questions(name: &Name, subject: &Subject<'_>) -> (Vec<Question>, Vec<String>) {
+    let mut whole = name.question(subject.tool);
     let tools = subject.record.into_iter().flat_map(|record| &record.tools);
-    let mut items = vec![name.question(subject.tool)];
     if let Some(tool) = subject.tool {
         let pin = subject.record.and_then(|record| record.tools.get(tool));
-        if let (Some(pin), Some(question)) = (pin, items.first_mut()) {
-            // What the server declares, if that waits; else what is let through.
-            let waiting = pin.waiting().map(|(digest, held)| (digest, &*held.definition));
-            let baseline = pin.baseline.as_ref();
-            let baseline = baseline.map(|baseline| (baseline.digest.as_str(), &*baseline.definition));
-            if let Some((digest, definition)) = waiting.or(baseline) {
-                of_definition(question, digest, definition);
-            }
+        if let Some((digest, definition, _)) = pin.and_then(declared) {
+            of_definition(&mut whole, digest, definition);
         }
-        return (items, Vec::new());
+        return (vec![whole], Vec::new());
     }
+    let mut items = vec![whole];
     let mut asked = Vec::new();
     for (tool, pin) in tools {
-        let Some(baseline) = pin.baseline.as_ref().filter(|pin| pin.via != Via::Approved) else {
+        let Some((digest, definition, false)) = declared(pin) else {
             continue;
         };
         let mut question = name.question(Some(tool));
-        of_definition(&mut question, &baseline.digest, &baseline.definition);
+        of_definition(&mut question, digest, definition);
         items.push(question);
         asked.push(tool.clone());
     }
     (items, asked)
 }
 
-fn of_definition(question: &mut Question, digest: &str, definition: &str) {
+/// What the server declares of a tool, as far as is known here, and whether a person approved just that: what waits; else what was
+/// let through last; else what it is judged against. Of what was let through without being the baseline the digest alone is kept.
+fn declared(pin: &ToolPin) -> Option<(&str, Option<&str>, bool)> {
+    if let Some((digest, held)) = pin.waiting() {
+        return Some((digest, Some(&held.definition), false));
+    }
+    if let Some(last) = &pin.last_seen {
+        return Some((&last.digest, None, last.via == Via::Approved));
+    }
+    let baseline = pin.baseline.as_ref()?;
+    let is_approved = baseline.via == Via::Approved;
+    Some((&baseline.digest, Some(&baseline.definition), is_approved))
+}
+
+fn of_definition(question: &mut Question, digest: &str, definition: Option<&str>) {
     question.digest = Some(digest.to_owned());
-    question.hash = contract_hash(&Definition::read(definition)).ok();
+    question.hash = definition.and_then(|text| contract_hash(&Definition::read(text)).ok());
 }
 
 async fn fetch_own_key(client: &IndexClient) -> Result<Option<FingerprintKey>, String> {
@@ -190,15 +247,36 @@ async fn fetch_own_key(client: &IndexClient) -> Result<Option<FingerprintKey>, S
     own_key(&answer).map_err(|Failure { reason, .. }| reason)
 }
 
-/// `io.github.owner/name` and the like: nothing that could be a path, a command or a secret.
+/// The longest name in the official registry, by its schema.
+const MAX_REGISTRY_NAME: usize = 200;
+
+/// Whether this could be a name in the official registry: a domain turned round, one slash, and a name; no port, tag or digest.
+///
+/// A private image (`registry.acme.example/team`) and a path (`src.d/server.js`) may look like one, so it says only what is worth
+/// a question, and not that a name may be told: the question is by fingerprint, which an index understands that knows the name.
+/// What could be no public domain, read in either direction, is not asked about at all.
 fn is_registry_name(text: &str) -> bool {
-    let is_plain = |part: &str| {
-        let word = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-        !part.is_empty() && part.len() <= 128 && part.bytes().all(word)
+    let Some((space, name)) = text.split_once('/') else {
+        return false;
     };
-    text.split_once('/').is_some_and(|(space, name)| {
-        space.contains('.') && !space.starts_with('.') && is_plain(space) && is_plain(name)
-    })
+    let labels: Vec<&str> = space.split('.').collect();
+    let is_label = |label: &&str| {
+        let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        !label.is_empty() && label.bytes().all(word) && !label.starts_with('-') && !label.ends_with('-')
+    };
+    let is_top = |label: &str| label.len() >= 2 && label.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let is_name = !name.is_empty()
+        && !name.starts_with('.')
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    let domain: Vec<&str> = labels.iter().rev().copied().collect();
+    text.len() <= MAX_REGISTRY_NAME
+        && labels.iter().all(is_label)
+        && labels.first().is_some_and(|label| is_top(label))
+        && is_name
+        && is_public_name(&domain.join("."))
+        && is_public_name(space)
 }
 
 /// One answer from what this machine knows and what an index says.
@@ -210,12 +288,12 @@ pub fn joined(local: &Verdict, consulted: &Consulted) -> Answer {
         .first()
         .is_some_and(|reason| reason.code == "approved");
     match (local.answer, consulted) {
-        (answer, Consulted::Private | Consulted::NoName) => answer,
+        (answer, Consulted::Private | Consulted::NoName | Consulted::OtherContext) => answer,
         (Answer::Unknown | Answer::NoSuch, Consulted::Failed { .. }) => Answer::TryLater,
         (answer, Consulted::Failed { .. }) => answer,
         (answer @ (Answer::NeedsPerson | Answer::TryLater), _) => answer,
-        (Answer::Ready, Consulted::Answered { answer, alone }) => {
-            let asks_for_person = says(answer) == Answer::NeedsPerson || !alone.is_empty();
+        (Answer::Ready, Consulted::Answered { answer, doubts }) => {
+            let asks_for_person = says(answer) == Answer::NeedsPerson || !doubts.is_empty();
             match asks_for_person && !is_approved {
                 true => Answer::NeedsPerson,
                 false => Answer::Ready,
@@ -261,7 +339,7 @@ mod tests {
         }
     }
 
-    fn answered(verdict: &str, is_known: bool, alone: &[&str]) -> Consulted {
+    fn answered(verdict: &str, is_known: bool, doubts: &[&str]) -> Consulted {
         Consulted::Answered {
             answer: Box::new(IndexAnswer {
                 verdict: verdict.to_owned(),
@@ -291,7 +369,14 @@ mod tests {
                 approval: "unknown".to_owned(),
                 artifact: None,
             }),
-            alone: alone.iter().map(|tool| (*tool).to_owned()).collect(),
+            doubts: doubts
+                .iter()
+                .map(|tool| Doubt {
+                    tool: (*tool).to_owned(),
+                    code: "alone".to_owned(),
+                    sentence: String::new(),
+                })
+                .collect(),
         }
     }
 
@@ -361,22 +446,42 @@ mod tests {
         check(Answer::NeedsPerson, Answer::NeedsPerson);
         check(Answer::Unknown, Answer::TryLater);
         check(Answer::NoSuch, Answer::TryLater);
-        for not_asked in [Consulted::Private, Consulted::NoName] {
+        for not_asked in [Consulted::Private, Consulted::NoName, Consulted::OtherContext] {
             assert_eq!(joined(&local(Answer::Unknown, "x"), &not_asked), Answer::Unknown);
         }
     }
 
     #[test]
-    fn only_what_looks_like_a_registrys_name_is_told_as_one() {
-        let check = |text, expected| assert_eq!(is_registry_name(text), expected, "{text}");
+    fn only_what_could_be_a_name_of_the_official_registry_is_asked_about() {
+        let check = |text: &str, expected| assert_eq!(is_registry_name(text), expected, "{text}");
         check("io.github.owner/name", true);
+        check("io.github.Owner/Name_2.x-y", true);
         check("com.example/mcp", true);
+        check(&format!("com.example/{}", "n".repeat(188)), true);
+        check(&format!("com.example/{}", "n".repeat(189)), false);
+        // Images, with all that only an image has.
+        check("registry.corp.example/team/image", false);
+        check("registry.corp.example:5000/image", false);
+        check("registry.corp.example/image:1.2", false);
+        check("registry.corp.example/image@sha256:00", false);
+        check("io.github.owner/name@1.2.0", false);
+        check("10.0.0.1/image", false);
+        // Domains that are nobody's outside, in either direction.
+        check("registry.acme.internal/image", false);
+        check("registry.local/image", false);
+        check("corp.acme.registry/image", false);
         check("docs", false);
         check("./server", false);
+        check("../a.b/c", false);
         check("home/secret", false);
+        check(".config/name", false);
+        check("a-.b/c", false);
+        check("io..github/c", false);
+        check("a.b/.env", false);
         check("cmd:0123456789abcdef:server", false);
-        check("a.b/c d", false);
-        check("a.b/c/d", false);
-        check("a.b/", false);
+        check("io.github/c d", false);
+        check("io.github/c/d", false);
+        check("io.github/", false);
+        check("io.github/\u{e9}", false);
     }
 }

@@ -36,7 +36,8 @@ pub struct Question {
     /// The definition digest that is asked about, with a tool only; otherwise it is what the server declares now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// The published contract hash of the same definition, so that what the published clients told counts as well.
+    /// The published contract hash of the same definition, so that what the published clients told of another one counts as
+    /// well. That they told of the same hash says nothing, since it leaves out what a model reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
 }
@@ -187,7 +188,18 @@ pub const CODES: &[(&str, &str)] = &[
         "last-look-failed",
         "The last look failed: this is from an earlier one.",
     ),
-    ("stale", "The last look at the server was more than 14 days ago."),
+    (
+        "gone",
+        "The package registry knows no such package, or no such version of it: whoever takes the name says what it is.",
+    ),
+    (
+        "stale",
+        "The last look that determined what the server declares was more than 14 days ago.",
+    ),
+    (
+        "several-servers",
+        "The name leads to several servers: this is the one that most is to be said against. Ask by identity for one of them.",
+    ),
     (
         "removed",
         "The server declared the tool before, and does not any more.",
@@ -201,12 +213,25 @@ pub const CODES: &[(&str, &str)] = &[
         "The crawler saw exactly this definition at the server before; it is another one by now.",
     ),
     (
+        "left-lately",
+        "The server left this definition within the last 7 days.",
+    ),
+    (
+        "stood-briefly",
+        "The server declared this definition for less than 3 days.",
+    ),
+    (
+        "duplicate-name",
+        "The server declares more than one tool of this name, so a call may mean another one.",
+    ),
+    (
         "not-declared",
         "The crawler never saw this definition at the server.",
     ),
     (
         "alone",
-        "Others see another definition of this tool, and nobody else is known to see this one.",
+        "Others see another definition of this tool, and nobody else is known to see this one: it is newer than the last look, or \
+         served to you alone.",
     ),
     (
         "installs-see-it",
@@ -231,6 +256,10 @@ pub const CODES: &[(&str, &str)] = &[
     (
         "tools-declared",
         "The crawler sees the server's whole list of tools.",
+    ),
+    (
+        "list-not-determined",
+        "The crawler could not read the list of prompts or resources to its end.",
     ),
     (
         "not-scanned",

@@ -4,14 +4,14 @@
 //! Invariant: the MCP server is never contacted; without an index that somebody chose, and with `--offline`, nothing is sent.
 
 use clap::Args;
-use mcpindex::check::online::{Consulted, Subject, consult, joined};
+use mcpindex::check::online::{Consulted, Doubt, Subject, consult, joined};
 use mcpindex::check::shape::IndexAnswer;
 use mcpindex::check::{Answer, Verdict, check, no_such_server};
 use mcpindex::gate::refusal::named;
 use mcpindex::index::{self, Chosen, IndexClient, Variables};
 use mcpindex::pins::{Pins, Record, ServerKey};
 use mcpindex::state::StateDirectory;
-use mcpindex::telemetry::own_registries;
+use mcpindex::telemetry::OwnRegistries;
 use mcpindex::visible::visible_within;
 use serde::Serialize;
 
@@ -38,7 +38,8 @@ pub(super) struct CheckArguments {
     offline: bool,
 }
 
-/// The longest sentence of an index that is shown whole, in characters.
+/// The longest code and sentence of an index that are shown whole, in characters.
+const CODE: usize = 60;
 const SENTENCE: usize = 300;
 
 /// An index, and what came of asking it.
@@ -69,11 +70,12 @@ pub(super) fn run(arguments: CheckArguments, output: &mut Output) -> Exit {
                 Some(key) => Ok(&key.identity),
                 None => Err(arguments.server.text()),
             };
-            let own_registries = own_registries();
+            let own_registries = OwnRegistries::of_this_process();
             let subject = Subject {
                 server,
                 tool,
                 record: record.as_deref(),
+                context: key.as_ref().map(|key| &key.context),
                 own_registries: &own_registries,
             };
             ask_index(&state, &subject)
@@ -177,16 +179,15 @@ fn print(
 fn print_index(index: &Index, output: &mut Output) {
     let base = index.base.as_deref().unwrap_or("the index");
     match &index.consulted {
-        Consulted::Answered { answer, alone } => {
+        Consulted::Answered { answer, doubts } => {
             output.line(Style::Faint, &format!("  {base} says:"));
             for reason in &answer.reasons {
-                let (code, sentence) = (visible_within(&reason.code, 60), visible_within(&reason.sentence, SENTENCE));
+                let (code, sentence) = (visible_within(&reason.code, CODE), visible_within(&reason.sentence, SENTENCE));
                 output.line(Style::Plain, &format!("  {code}  {sentence}"));
             }
-            if !alone.is_empty() {
-                let names: Vec<String> = alone.iter().map(|tool| named(tool)).collect();
-                let sentence = format!("Nobody else is known to see what is pinned here of {}.", names.join(", "));
-                output.line(Style::Alarm, &format!("  alone  {sentence}"));
+            for doubt in doubts {
+                let (code, sentence) = (visible_within(&doubt.code, CODE), visible_within(&doubt.sentence, SENTENCE));
+                output.line(Style::Alarm, &format!("  {code}  {}: {sentence}", named(&doubt.tool)));
             }
         }
         Consulted::Private => output.line(
@@ -196,6 +197,10 @@ fn print_index(index: &Index, output: &mut Output) {
         Consulted::NoName => output.line(
             Style::Faint,
             &format!("  {base} was not asked: this is no name that an index could know"),
+        ),
+        Consulted::OtherContext => output.line(
+            Style::Faint,
+            &format!("  {base} was not asked: it knows what the server lists to anybody, and this was listed to a credential"),
         ),
         Consulted::Failed { reason } => {
             let reason = visible_within(reason, SENTENCE);
@@ -213,7 +218,7 @@ struct Document<'a> {
     server: Option<String>,
     context: Option<String>,
     tool: Option<&'a str>,
-    /// What decided stands first.
+    /// By what this machine knows; what decides of it stands first.
     reasons: Vec<ReasonPart<'a>>,
     /// Of the tool, or of every tool: what is pinned.
     pins: Vec<PinPart<'a>>,
@@ -227,21 +232,29 @@ struct Document<'a> {
 #[derive(Serialize)]
 struct IndexPart<'a> {
     base: Option<&'a str>,
-    /// `answered`, `private`, `no-name` or `failed`.
+    /// `answered`, `private`, `no-name`, `other-context` or `failed`.
     asked: &'static str,
     /// Why it could not be asked.
     failure: Option<&'a str>,
     /// In the index's own shape.
     answer: Option<&'a IndexAnswer>,
-    /// Tools that are pinned here with a definition that nobody else is known to see.
-    alone: &'a [String],
+    /// Of a server as a whole: tools whose definition here needs a person by the index's word.
+    doubts: Vec<DoubtPart<'a>>,
+}
+
+#[derive(Serialize)]
+struct DoubtPart<'a> {
+    tool: &'a str,
+    code: &'a str,
+    sentence: &'a str,
 }
 
 fn index_part(index: &Index) -> IndexPart<'_> {
-    let (asked, failure, answer, alone): (_, _, _, &[String]) = match &index.consulted {
-        Consulted::Answered { answer, alone } => ("answered", None, Some(&**answer), alone),
+    let (asked, failure, answer, doubts): (_, _, _, &[Doubt]) = match &index.consulted {
+        Consulted::Answered { answer, doubts } => ("answered", None, Some(&**answer), doubts),
         Consulted::Private => ("private", None, None, &[]),
         Consulted::NoName => ("no-name", None, None, &[]),
+        Consulted::OtherContext => ("other-context", None, None, &[]),
         Consulted::Failed { reason } => ("failed", Some(reason.as_str()), None, &[]),
     };
     IndexPart {
@@ -249,7 +262,14 @@ fn index_part(index: &Index) -> IndexPart<'_> {
         asked,
         failure,
         answer,
-        alone,
+        doubts: doubts
+            .iter()
+            .map(|doubt| DoubtPart {
+                tool: &doubt.tool,
+                code: &doubt.code,
+                sentence: &doubt.sentence,
+            })
+            .collect(),
     }
 }
 

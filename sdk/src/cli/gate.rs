@@ -26,7 +26,7 @@ use mcpindex::proxy::stdio::{self, Ended, StdioError};
 use mcpindex::state::StateDirectory;
 use mcpindex::telemetry::mode::choose;
 use mcpindex::telemetry::{
-    BufferLimits, ModeVariables, Pauses, Say, Telemetry, TelemetryOptions, own_registries,
+    BufferLimits, ModeVariables, OwnRegistries, Pauses, Say, Telemetry, TelemetryOptions,
 };
 use mcpindex::wire::http::{Endpoint, RemoteLimits};
 use mcpindex_contract::identity::Identity;
@@ -256,7 +256,7 @@ fn telemetry(state: &StateDirectory, output: &mut Output) -> Option<Telemetry> {
         state: state.clone(),
         clock: Arc::new(SystemClock),
         say,
-        own_registries: own_registries(),
+        own_registries: OwnRegistries::of_this_process(),
         pauses: Pauses::default(),
         limits: BufferLimits::default(),
     }))
@@ -273,7 +273,8 @@ impl Plan {
             },
         };
         let gate = Gate::new(self.options.clone(), Pins::open(&self.state, &key));
-        match &self.telemetry {
+        // What is listed to the bearer of a credential is nothing that others could see too.
+        match self.telemetry.as_ref().filter(|_| key.context.is_anybodys()) {
             Some(telemetry) => gate.watched_by(telemetry.watch(&self.identity, &self.options.server)),
             None => gate,
         }

@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use super::exit::Exit;
 use super::index::{ANSWER_BYTES, SCHEMA, day, refusal, scopes, signed_in, unreadable, until, who_am_i};
+use super::login::revoke_by_itself;
 use super::login::runtime;
-use super::logout::{end, segment};
+use super::logout::{UNKNOWN_KEY, segment};
 use super::output::{Output, Style};
 use super::pins::{Mistake, print_document, state};
 
@@ -26,7 +27,8 @@ Examples:
   mcpindex keys rotate                        the key of this machine
   mcpindex keys revoke key_0123456789abcdef
 
-A key that is made is all that is written to stdout.
+A key that is made is all that is written to stdout. It ends with the key
+that asks, at the latest: `mcpindex login` gets one with a whole life.
 
 Exit codes: 0 done, 11 nobody is signed in or it is not allowed,
 12 no such key, 13 try later, 5 the index could not be asked.")]
@@ -74,11 +76,11 @@ struct CreateArguments {
     #[arg(long = "scope", value_enum, value_name = "SCOPE", default_value = "read")]
     scopes: Vec<Scope>,
 
-    /// How many days it is good
+    /// How many days it is good; it ends with the key that asks, at the latest
     #[arg(long, value_name = "N", default_value_t = 180, value_parser = clap::value_parser!(u32).range(1..=3_650))]
     days: u32,
 
-    /// It does not end by itself
+    /// It does not end by itself, but with the key that asks
     #[arg(long, conflicts_with = "days")]
     no_expiry: bool,
 
@@ -332,11 +334,13 @@ fn rotate(arguments: &RotateArguments, output: &mut Output) -> Result<(), Mistak
 
 /// Keeps the key; one that can't be kept is ended, since nobody would know it.
 async fn store(desk: &Desk, granted: Granted, id: &str) -> Result<(), Mistake> {
-    let Err(error) = Credentials::update(&desk.state, |stored| stored.remember(&desk.base, granted, false))
+    let kept = granted.clone();
+    let Err(error) = Credentials::update(&desk.state, |stored| stored.remember(&desk.base, kept, false))
     else {
         return Ok(());
     };
-    let ended = match end(&desk.client, id).await {
+    // By itself: a key that another took the place of ends no others.
+    let ended = match revoke_by_itself(&desk.base, &granted, id).await {
         Ok(_) => format!("{id} was made and revoked again"),
         Err(_) => format!("{id} was made and could not be revoked: `mcpindex keys revoke {id}`"),
     };
@@ -352,7 +356,7 @@ async fn make(desk: &Desk, path: &str, question: &impl Serialize) -> Result<(Lis
     let answer = desk.client.post(path, question, ANSWER_BYTES).await?;
     match answer.status {
         StatusCode::OK | StatusCode::CREATED => {}
-        StatusCode::NOT_FOUND => return Err(no_such_key(&desk.base)),
+        StatusCode::NOT_FOUND if answer.is_problem(UNKNOWN_KEY) => return Err(no_such_key(&desk.base)),
         _ => return Err(refusal(&desk.base, &answer)),
     }
     let Made { key, listed } = answer.json().ok_or_else(|| unreadable(&desk.base, path))?;
@@ -417,15 +421,9 @@ fn revoke(arguments: &RevokeArguments, output: &mut Output) -> Result<(), Mistak
     )?;
     match answer.status {
         status if status.is_success() => {}
-        StatusCode::NOT_FOUND => return Err(no_such_key(&desk.base)),
+        StatusCode::NOT_FOUND if answer.is_problem(UNKNOWN_KEY) => return Err(no_such_key(&desk.base)),
         _ => return Err(refusal(&desk.base, &answer)),
     }
-    let was_own = Credentials::update(&desk.state, |stored| {
-        let is_own = stored
-            .granted(&desk.base)
-            .is_some_and(|granted| granted.key_id.as_deref() == Some(arguments.id.as_str()));
-        is_own && stored.forget(&desk.base)
-    })?;
     if arguments.common.json {
         let document = Document {
             schema: SCHEMA,
@@ -443,11 +441,23 @@ fn revoke(arguments: &RevokeArguments, output: &mut Output) -> Result<(), Mistak
             ),
         );
     }
-    if was_own {
-        output.error(&format!(
+    // It is revoked, whatever becomes of this file.
+    let was_own = Credentials::update(&desk.state, |stored| {
+        let is_own = stored
+            .granted(&desk.base)
+            .is_some_and(|granted| granted.key_id.as_deref() == Some(arguments.id.as_str()));
+        is_own && stored.forget(&desk.base)
+    });
+    match was_own {
+        Ok(false) => {}
+        Ok(true) => output.error(&format!(
             "it was the key of this machine, which is signed out of {base} now: `mcpindex login {base}`",
             base = desk.base
-        ));
+        )),
+        Err(why) => output.error(&format!(
+            "note: whether it is kept here can't be said: {}",
+            Mistake::from(why).text()
+        )),
     }
     Ok(())
 }

@@ -18,6 +18,7 @@ use mcpindex::index::{
 };
 use mcpindex::login::device::Device;
 use mcpindex::login::loopback::{Loopback, LoopbackError, LoopbackLimits, Returned};
+use mcpindex::login::ways::Ways;
 use mcpindex::login::{Attempt, LoginError};
 use mcpindex::proxy::own_process::StopSignals;
 use mcpindex::state::StateDirectory;
@@ -95,6 +96,7 @@ impl From<LoginError> for Mistake {
             LoginError::Index(error) => return error.into(),
             LoginError::NoRandomness(_) | LoginError::Loopback(LoopbackError::NoAddress(_)) => Exit::Internal,
             LoginError::TryLater { .. } => Exit::TryLater,
+            LoginError::NoProvider { .. } => Exit::Usage,
             LoginError::NoIndex { .. }
             | LoginError::Key { .. }
             | LoginError::Loopback(LoopbackError::OtherIndex { .. }) => Exit::Undetermined,
@@ -102,6 +104,7 @@ impl From<LoginError> for Mistake {
             | LoginError::Refused { .. }
             | LoginError::Code { .. }
             | LoginError::NoDevice { .. }
+            | LoginError::NoSignIn { .. }
             | LoginError::Expired => Exit::NeedsPerson,
         };
         Mistake::new(exit, error.to_string())
@@ -181,6 +184,11 @@ async fn sign_in(base: &Base, arguments: &LoginArguments, output: &mut Output) -
         base: base.clone(),
         key: None,
     })?;
+    let ways = Ways::of(&client).await?;
+    if let Some(ways) = &ways {
+        ways.admit(base, arguments.device, arguments.provider.as_deref())?;
+    }
+    let has_device = ways.is_none_or(|ways| ways.device);
     let mut signals = StopSignals::listen().map_err(|error| {
         let text = format!("signals can't be received: {error}");
         Mistake::new(Exit::Internal, text)
@@ -190,7 +198,7 @@ async fn sign_in(base: &Base, arguments: &LoginArguments, output: &mut Output) -
         return by_device(&client, &name, &mut signals, output).await;
     }
     let attempt = Attempt::new()?;
-    let way = by_browser(base, &attempt, &name, arguments, &mut signals, output).await?;
+    let way = by_browser(base, &attempt, &name, arguments, has_device, &mut signals, output).await?;
     match way {
         // From here on nothing stops it: a key that was made would be lost.
         Way::Code(code) => Ok(attempt.redeem(&client, &code).await?),
@@ -210,6 +218,7 @@ async fn by_browser(
     attempt: &Attempt,
     name: &str,
     arguments: &LoginArguments,
+    has_device: bool,
     signals: &mut StopSignals,
     output: &mut Output,
 ) -> Result<Way, Mistake> {
@@ -232,7 +241,7 @@ async fn by_browser(
         "its page has to show this code: {}",
         attempt.short_code()
     ));
-    let mut is_offered = browser.is_missing().is_some();
+    let mut is_offered = has_device && browser.is_missing().is_some();
     if is_offered {
         offer_device(base, output);
     }
@@ -250,8 +259,10 @@ async fn by_browser(
             },
             why = browser.failed() => {
                 output.error(&format!("no browser could be opened ({why}): open the address above yourself"));
-                offer_device(base, output);
-                is_offered = true;
+                is_offered = has_device;
+                if is_offered {
+                    offer_device(base, output);
+                }
             }
             () = answers.device(), if is_offered => return Ok(Way::Device),
             () = signals.recv() => return Err(stopped()),
@@ -406,7 +417,8 @@ fn end_replaced(base: &Base, old: &Granted, output: &mut Output) -> Result<(), M
     Ok(())
 }
 
-async fn revoke_by_itself(base: &Base, granted: &Granted, id: &str) -> Result<bool, Mistake> {
+/// Ends a key with the key itself.
+pub(super) async fn revoke_by_itself(base: &Base, granted: &Granted, id: &str) -> Result<bool, Mistake> {
     let client = IndexClient::new(&Chosen {
         base: base.clone(),
         key: Some(granted.key.clone()),

@@ -17,12 +17,16 @@ use super::login::runtime;
 use super::output::{Output, Style};
 use super::pins::{Mistake, state};
 
+/// The sort of problem that an index gives about a key that the account does not have.
+pub(super) const UNKNOWN_KEY: &str = "unknown-key";
+
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   mcpindex logout                         from the default index
   mcpindex logout https://index.example   from this one
   mcpindex logout --keep-key              forgets the key here; it stays good elsewhere
+  mcpindex logout --revoke                ends a key that was given with `login --with-token` too
 
 Exit codes: 0 signed out, 5 signed out here, but the index could not be asked
 to revoke the key.")]
@@ -34,6 +38,10 @@ pub(super) struct LogoutArguments {
     /// Only remove the key here, without revoking it: for one that is used elsewhere too
     #[arg(long)]
     keep_key: bool,
+
+    /// Revoke the key even if it was given with `login --with-token` and may be used elsewhere
+    #[arg(long, conflicts_with = "keep_key")]
+    revoke: bool,
 }
 
 pub(super) fn run(arguments: &LogoutArguments, output: &mut Output) -> Exit {
@@ -60,9 +68,10 @@ fn logout(arguments: &LogoutArguments, output: &mut Output) -> Result<Exit, Mist
     };
     // Before the key is revoked: one that is revoked and can't be removed would be taken for a good one.
     Credentials::rehearse(&state)?;
-    let revoked = match arguments.keep_key {
-        true => Ok(Revoked::Kept),
-        false => runtime()?.block_on(revoke(&base, &granted)),
+    let revoked = match (arguments.keep_key, granted.is_own || arguments.revoke) {
+        (true, _) => Ok(Revoked::Kept),
+        (false, false) => Ok(Revoked::Given),
+        (false, true) => runtime()?.block_on(revoke(&base, &granted)),
     };
     let path = forget(&state, &base, &granted)?;
     let name = granted.key_id.as_deref().unwrap_or("its key");
@@ -83,6 +92,18 @@ fn logout(arguments: &LogoutArguments, output: &mut Output) -> Result<Exit, Mist
                 until(granted.expires_at.as_deref())
             ),
         ),
+        Ok(Revoked::Given) => {
+            output.line(
+                Style::Plain,
+                &format!("{removed} {name} is removed from `{path}`"),
+            );
+            output.error(&format!(
+                "note: it was given with `--with-token` and may be used elsewhere, so it stays good {}; on a machine that is \
+                 signed in, `mcpindex keys revoke {}` ends it",
+                until(granted.expires_at.as_deref()),
+                granted.key_id.as_deref().unwrap_or("ID"),
+            ));
+        }
         Err(why) => {
             output.line(
                 Style::Plain,
@@ -128,6 +149,8 @@ enum Revoked {
     Before,
     /// On request.
     Kept,
+    /// It was made elsewhere.
+    Given,
 }
 
 /// Ends a key with the key itself.
@@ -157,7 +180,8 @@ pub(super) async fn end(client: &IndexClient, id: &str) -> Result<bool, Mistake>
         .await?;
     match answer.status {
         status if status.is_success() => Ok(true),
-        StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND => Ok(false),
+        StatusCode::UNAUTHORIZED => Ok(false),
+        StatusCode::NOT_FOUND if answer.is_problem(UNKNOWN_KEY) => Ok(false),
         _ => Err(refusal(client.base(), &answer)),
     }
 }

@@ -9,9 +9,10 @@ use clap::{Args, Subcommand, ValueEnum};
 use mcpindex::clock::{Clock, SystemClock};
 use mcpindex::index::{self, Chosen, IndexError, Variables};
 use mcpindex::state::StateDirectory;
-use mcpindex::telemetry::kept::{Kept, KeptError, LastBatch, Refused};
+use mcpindex::telemetry::kept::{Kept, KeptError, LastBatch, LastQuestions, Refused};
 use mcpindex::telemetry::mode::{choose, keep_mode};
 use mcpindex::telemetry::{Choice, Mode, ModeVariables, Preview, Source, Version, preview};
+use mcpindex::visible::visible_within;
 use serde::Serialize;
 
 use super::exit::Exit;
@@ -76,6 +77,8 @@ struct Status {
     /// Since when nothing is sent there any more, and why.
     refused: Option<RefusedPart>,
     last_batch: Option<LastPart>,
+    /// Why questions are not answered there, and since when; `null` where they are, or none was asked.
+    questions_refused: Option<UnansweredPart>,
     /// What can't be used.
     problems: Vec<String>,
     #[serde(skip)]
@@ -97,6 +100,13 @@ struct LastPart {
     signals: usize,
     signal_version: u8,
     failure: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct UnansweredPart {
+    at: String,
+    reason: String,
 }
 
 pub(super) fn run(arguments: TelemetryArguments, output: &mut Output) -> Exit {
@@ -195,6 +205,7 @@ impl Status {
         let token = base.and_then(|base| or_problem(kept.token(base), &mut problems));
         let refused = base.and_then(|base| or_problem(kept.refused(base), &mut problems));
         let last = base.and_then(|base| or_problem(kept.last_batch(base), &mut problems));
+        let questions = base.and_then(|base| or_problem(kept.last_questions(base), &mut problems));
         Status {
             schema: "mcpindex.telemetry/1",
             mode: mode.name(),
@@ -207,6 +218,7 @@ impl Status {
             has_token: token.is_some(),
             refused: refused.map(RefusedPart::from),
             last_batch: last.map(LastPart::from),
+            questions_refused: questions.and_then(UnansweredPart::of),
             problems,
             says: source,
         }
@@ -228,8 +240,13 @@ impl Status {
         }
         if let Some(refused) = &self.refused {
             line(format!(
-                "it refused our signals of version {} on {} ({}): nothing more is sent to it; `mcpindex telemetry reset` tries again",
+                "it refused our signals of version {} on {} ({}): it is sent none any more; `mcpindex telemetry reset` tries again",
                 refused.signal_version, refused.at, refused.error
+            ));
+        }
+        if let Some(UnansweredPart { at, reason }) = &self.questions_refused {
+            line(format!(
+                "questions: on {at}, not answered: {reason}; `mcpindex login` gets a key that may ask and tell"
             ));
         }
         match &self.last_batch {
@@ -266,6 +283,15 @@ impl From<Refused> for RefusedPart {
             error: refused.error,
             signal_version: refused.version,
         }
+    }
+}
+
+impl UnansweredPart {
+    fn of(last: LastQuestions) -> Option<UnansweredPart> {
+        Some(UnansweredPart {
+            at: moment(last.at),
+            reason: visible_within(&last.refused?, 400),
+        })
     }
 }
 

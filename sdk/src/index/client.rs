@@ -12,7 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::index::{Base, Chosen, IndexError};
+use crate::index::{Base, Chosen, IndexError, is_loopback};
 use crate::visible::visible_within;
 use crate::wire::http::HttpError;
 
@@ -81,6 +81,12 @@ impl Answer {
         self.json()
     }
 
+    /// Whether an index says that this sort of thing went wrong; any server says 404 of what it does not have.
+    pub fn is_problem(&self, sort: &str) -> bool {
+        self.problem()
+            .is_some_and(|problem| problem.r#type.rsplit([':', '/']).next() == Some(sort))
+    }
+
     /// `Retry-After` in seconds; `None` where there is none, or a date.
     pub fn retry_after(&self) -> Option<u64> {
         self.headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()
@@ -121,7 +127,7 @@ impl IndexClient {
             .default_headers(headers)
             .connect_timeout(CONNECT)
             .timeout(WHOLE);
-        if base.is_loopback() {
+        if is_loopback(base.url()) {
             // A proxy is another machine.
             builder = builder.no_proxy();
         }

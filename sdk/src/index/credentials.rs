@@ -85,8 +85,8 @@ pub enum CredentialsError {
     },
     /// Others may read or write it.
     #[error(
-        "`{path}` is open to other users (mode {mode:04o}) and not used: run `chmod 600 {path}`, and `mcpindex keys rotate` if \
-         others use this machine"
+        "`{path}` is open to other users (mode {mode:04o}) and not used: run `chmod 600 {path}`, and `mcpindex logout`, then \
+         `mcpindex login`, if others use this machine"
     )]
     OpenToOthers {
         /// The file.
@@ -627,9 +627,9 @@ mod tests {
         fs::write(desk.path(), vec![b' '; MAX_BYTES as usize + 1]).unwrap();
         said += &format!("{}\n", desk.refused());
         assert_snapshot!(said, @r"
-        `STATE/credentials.json` is open to other users (mode 0644) and not used: run `chmod 600 STATE/credentials.json`, and `mcpindex keys rotate` if others use this machine
-        `STATE/credentials.json` is open to other users (mode 0660) and not used: run `chmod 600 STATE/credentials.json`, and `mcpindex keys rotate` if others use this machine
-        `STATE/credentials.json` is open to other users (mode 0604) and not used: run `chmod 600 STATE/credentials.json`, and `mcpindex keys rotate` if others use this machine
+        `STATE/credentials.json` is open to other users (mode 0644) and not used: run `chmod 600 STATE/credentials.json`, and `mcpindex logout`, then `mcpindex login`, if others use this machine
+        `STATE/credentials.json` is open to other users (mode 0660) and not used: run `chmod 600 STATE/credentials.json`, and `mcpindex logout`, then `mcpindex login`, if others use this machine
+        `STATE/credentials.json` is open to other users (mode 0604) and not used: run `chmod 600 STATE/credentials.json`, and `mcpindex logout`, then `mcpindex login`, if others use this machine
         `STATE/credentials.json` is not used: it is a symbolic link, which is not followed: put the file itself there
         `STATE/credentials.json` is not used: it is larger than 1048576 bytes
         ");

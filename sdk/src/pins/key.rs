@@ -40,6 +40,11 @@ impl AuthContext {
             Identity::Package { .. } | Identity::Command { .. } => AuthContext::Local,
         }
     }
+
+    /// Whether what was listed so is listed so to anybody: an index can compare it with what others see.
+    pub fn is_anybodys(&self) -> bool {
+        matches!(self, AuthContext::Local | AuthContext::Anonymous)
+    }
 }
 
 impl fmt::Display for AuthContext {

@@ -38,7 +38,7 @@ pub struct Kept {
     directory: PathBuf,
 }
 
-/// An index took our signals for none: nothing more is sent to it.
+/// An index took our signals for none: it is sent none any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
     /// The index's address.
@@ -64,6 +64,17 @@ pub struct LastBatch {
     pub version: u8,
     /// Why it did not arrive; `None` where it did.
     pub failure: Option<String>,
+}
+
+/// Whether the index answered our questions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastQuestions {
+    /// The index's address.
+    pub index: String,
+    /// When, unix seconds.
+    pub at: i64,
+    /// Why our key may not ask; `None` where it may.
+    pub refused: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -124,6 +135,16 @@ impl Kept {
         self.write(&name("last", base), last)
     }
 
+    /// Whether this index answered our questions.
+    pub fn last_questions(&self, base: &Base) -> Result<Option<LastQuestions>, KeptError> {
+        self.read(&name("questions", base))
+    }
+
+    /// Notes whether this index answered our questions.
+    pub fn note_questions(&self, base: &Base, last: &LastQuestions) -> Result<(), KeptError> {
+        self.write(&name("questions", base), last)
+    }
+
     /// The token that this index gave this install.
     pub fn token(&self, base: &Base) -> Result<Option<SecretString>, KeptError> {
         let token: Option<Token> = self.read(&name("token", base))?;
@@ -154,7 +175,7 @@ impl Kept {
             let entry = entry.map_err(failed)?;
             let file = entry.file_name();
             let file = file.to_string_lossy();
-            let is_ours = ["install.json", "refused-", "last-", "token-"]
+            let is_ours = ["install.json", "refused-", "last-", "questions-", "token-"]
                 .iter()
                 .any(|start| file.starts_with(start));
             if is_ours {

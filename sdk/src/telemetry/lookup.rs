@@ -93,10 +93,12 @@ fn named(tools: &[String]) -> String {
 }
 
 /// Which questions this index answers, as far as that is known.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Lookups {
     any: bool,
     check: bool,
+    /// Why the index answers us no questions: it knows them, and our key may not ask.
+    refused: Option<String>,
 }
 
 impl Default for Lookups {
@@ -104,6 +106,7 @@ impl Default for Lookups {
         Lookups {
             any: true,
             check: true,
+            refused: None,
         }
     }
 }
@@ -133,6 +136,11 @@ struct FleetAnswer {
 }
 
 impl Lookups {
+    /// Why the index answers us no questions, where it said so.
+    pub(super) fn refused(&self) -> Option<&str> {
+        self.refused.as_deref()
+    }
+
     /// Asks about these tools; what is worth a line. An index that does not know a question is not asked it again.
     pub(super) async fn ask(
         &mut self,
@@ -147,7 +155,7 @@ impl Lookups {
                 items: items.collect(),
             };
             let answer = client.post("api/v1/check", &questions, MAX_ANSWER).await;
-            let answer = taken(answer, &mut self.check);
+            let answer = taken(answer, &mut self.check, &mut self.refused);
             if let Some(answers) = answer.and_then(|answer| answer.json::<IndexAnswers>()) {
                 advice.extend(alone(tools, &answers));
             }
@@ -161,7 +169,7 @@ impl Lookups {
             let fps = pinned.iter().map(|(fingerprint, _)| fingerprint.to_string());
             let fps = Fingerprints { fps: fps.collect() };
             let answer = client.post("api/v1/drift/any", &fps, MAX_ANSWER).await;
-            let answer = taken(answer, &mut self.any);
+            let answer = taken(answer, &mut self.any, &mut self.refused);
             if let Some(answers) = answer.and_then(|answer| answer.json::<FleetAnswers>()) {
                 advice.extend(drifted(&pinned, &answers));
             }
@@ -170,9 +178,18 @@ impl Lookups {
     }
 }
 
-/// A good answer. `is_known` becomes false where the index has no such question, or none for us.
-fn taken(answer: Result<Answer, IndexError>, is_known: &mut bool) -> Option<Answer> {
+/// A good answer. `is_known` becomes false where the index has no such question, or none for us, and `refused` says why.
+fn taken(
+    answer: Result<Answer, IndexError>,
+    is_known: &mut bool,
+    refused: &mut Option<String>,
+) -> Option<Answer> {
     let answer = answer.ok()?;
+    if matches!(answer.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        let words = answer.problem().map(|problem| format!(": {}", problem.words()));
+        let words = words.unwrap_or_default();
+        *refused = Some(format!("it answered {}{words}", answer.status.as_u16()));
+    }
     if answer.status.is_client_error() && answer.status != StatusCode::TOO_MANY_REQUESTS {
         *is_known = false;
     }

@@ -12,7 +12,7 @@ use mcpindex_contract::signal::{FingerprintKey, InstallId, MAX_SIGNALS, Signal};
 use super::greeting::{Greeting, greet};
 use super::kept::{Kept, KeptError};
 use super::payload::{self, Observed, Version};
-use super::{Mode, scope};
+use super::{Mode, OwnRegistries, scope};
 use crate::gate::sighting::{Sight, Sighting};
 use crate::index::{Base, Chosen, IndexClient, IndexError};
 use crate::pins::{Pins, Record};
@@ -93,12 +93,12 @@ pub async fn preview(
         left_out: Vec::new(),
         problems: Vec::new(),
     };
-    let mut records = records(state, &mut preview.problems);
-    if records.is_empty() && preview.problems.is_empty() {
+    let mut records = records(state, &mut preview);
+    if records.is_empty() && preview.problems.is_empty() && preview.left_out.is_empty() {
         preview.is_example = true;
         records.extend(example());
     }
-    let own_registries = scope::own_registries();
+    let own_registries = OwnRegistries::of_this_process();
     let mut signals: Vec<Signal> = Vec::new();
     for (server, record) in &records {
         if !greeting.is_own && !scope::is_public(server, &own_registries).await {
@@ -117,13 +117,14 @@ pub async fn preview(
     Ok(preview)
 }
 
-/// What is pinned, by server.
-fn records(state: &StateDirectory, problems: &mut Vec<String>) -> Vec<(Identity, Arc<Record>)> {
+/// What is pinned, by server; what was listed to the bearer of a credential is told to nobody.
+fn records(state: &StateDirectory, preview: &mut Preview) -> Vec<(Identity, Arc<Record>)> {
     let mut records = Vec::new();
     for (key, mut pins) in Pins::all(state) {
         match pins.record() {
+            _ if !key.context.is_anybodys() => preview.left_out.push(key.identity),
             Ok(record) => records.push((key.identity, record)),
-            Err(error) => problems.push(error.to_string()),
+            Err(error) => preview.problems.push(error.to_string()),
         }
     }
     records

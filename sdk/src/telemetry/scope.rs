@@ -7,8 +7,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use mcpindex_contract::identity::{Identity, Registry};
+use mcpindex_contract::identity::Identity;
 use url::{Host, Url};
+
+use super::OwnRegistries;
 
 /// Endings of names that nobody outside can look up, or that stand for no machine.
 const RESERVED: [&str; 12] = [
@@ -26,33 +28,12 @@ const RESERVED: [&str; 12] = [
     "invalid",
 ];
 
-/// The variables by which package programs are told of another registry, without a word of it on the command line.
-const REGISTRIES: [(Registry, &str); 8] = [
-    (Registry::Npm, "npm_config_registry"),
-    (Registry::Npm, "NPM_CONFIG_REGISTRY"),
-    (Registry::Pypi, "UV_INDEX_URL"),
-    (Registry::Pypi, "UV_DEFAULT_INDEX"),
-    (Registry::Pypi, "UV_EXTRA_INDEX_URL"),
-    (Registry::Pypi, "UV_INDEX"),
-    (Registry::Pypi, "PIP_INDEX_URL"),
-    (Registry::Pypi, "PIP_EXTRA_INDEX_URL"),
-];
-
-/// The kinds of package for which this process's environment names a registry of its own.
-pub fn own_registries() -> Vec<Registry> {
-    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let named = REGISTRIES.iter().filter(|(_, name)| is_set(name));
-    named.map(|(registry, _)| *registry).collect()
-}
-
 /// Whether everybody may know that this server is used. Looks its name up, where it has one. Packages of `own_registries`
 /// come from elsewhere than their names say.
-pub(crate) async fn is_public(identity: &Identity, own_registries: &[Registry]) -> bool {
+pub(crate) async fn is_public(identity: &Identity, own_registries: &OwnRegistries) -> bool {
     match identity {
         Identity::Command { .. } => false,
-        Identity::Package { registry, .. } => {
-            identity.is_of_usual_registry() && !own_registries.contains(registry)
-        }
+        Identity::Package { .. } => identity.is_of_usual_registry() && !own_registries.has(identity),
         Identity::Remote { url } => match Url::parse(url).ok().as_ref().and_then(Url::host) {
             None => false,
             Some(Host::Ipv4(address)) => is_public_address(IpAddr::V4(address)),
@@ -63,7 +44,7 @@ pub(crate) async fn is_public(identity: &Identity, own_registries: &[Registry]) 
 }
 
 /// Whether a name may be looked up by everybody.
-fn is_public_name(name: &str) -> bool {
+pub(crate) fn is_public_name(name: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     let ends_so = |reserved: &&str| {
         name.strip_suffix(*reserved)
@@ -117,11 +98,17 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use mcpindex_contract::identity::Registry;
+
     use super::*;
 
     async fn check(text: &str, expected: bool) {
         let identity = Identity::from_reference(text).unwrap().identity;
-        assert_eq!(is_public(&identity, &[]).await, expected, "{text}");
+        assert_eq!(
+            is_public(&identity, &OwnRegistries::default()).await,
+            expected,
+            "{text}"
+        );
     }
 
     #[tokio::test]
@@ -132,11 +119,11 @@ mod tests {
         check("npm:name?registry=https://packages.example", false).await;
         check("oci:registry.example/mcp/fetch", false).await;
         let package = Identity::from_reference("npm:name").unwrap().identity;
-        assert!(!is_public(&package, &[Registry::Npm]).await);
-        assert!(is_public(&package, &[Registry::Pypi]).await);
+        assert!(!is_public(&package, &OwnRegistries::of_kinds(&[Registry::Npm])).await);
+        assert!(is_public(&package, &OwnRegistries::of_kinds(&[Registry::Pypi])).await);
         let command = ["./server".to_owned(), "--fast".to_owned()];
         let command = Identity::from_launch(&command).unwrap().identity;
-        assert!(!is_public(&command, &[]).await);
+        assert!(!is_public(&command, &OwnRegistries::default()).await);
     }
 
     #[tokio::test]

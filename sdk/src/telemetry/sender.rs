@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 use super::buffer::{Seen, Server};
 use super::greeting::{Failure, Greeting, greet};
-use super::kept::{Kept, LastBatch, Refused};
+use super::kept::{Kept, LastBatch, LastQuestions, Refused};
 use super::lookup::Lookups;
 use super::payload::{self, Observed, Version};
 use super::{Shared, scope};
@@ -39,6 +39,8 @@ pub(super) struct Sender {
     /// Why nothing is sent (any more).
     is_silent: bool,
     lookups: Lookups,
+    /// Whether this session's questions were refused, as noted; `None` before the first.
+    noted_refusal: Option<Option<String>>,
     /// Whether a server may be named to the public, by identity.
     public: HashMap<String, bool>,
 }
@@ -87,6 +89,7 @@ impl Sender {
             teller: None,
             is_silent: !shared.options.mode.sends(),
             lookups: Lookups::default(),
+            noted_refusal: None,
             public: HashMap::new(),
             shared,
         })
@@ -191,6 +194,24 @@ impl Sender {
         }
         let count = observed.len() as u64;
         self.shared.count(|counts| counts.asked += count);
+        self.note_questions();
+    }
+
+    /// Keeps whether our key may ask, for `telemetry status`, when that is news.
+    fn note_questions(&mut self) {
+        let refused = self.lookups.refused().map(str::to_owned);
+        if self.noted_refusal.as_ref() == Some(&refused) {
+            return;
+        }
+        let base = self.client.base();
+        let last = LastQuestions {
+            index: base.to_string(),
+            at: self.shared.options.clock.unix_seconds(),
+            refused: refused.clone(),
+        };
+        // Nothing depends on it.
+        let _ = self.kept.note_questions(base, &last);
+        self.noted_refusal = Some(refused);
     }
 
     fn may_send(&mut self) -> bool {

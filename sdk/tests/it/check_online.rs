@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use insta::assert_snapshot;
-use mcpindex::pins::Via;
+use mcpindex::pins::{Accepted, Via};
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::identity::Identity;
 use mcpindex_contract::signal::FingerprintKey;
@@ -130,13 +130,60 @@ async fn an_index_knows_what_this_machine_never_saw() {
         index.question(),
         json!({"items": [{"server": "npm:docs", "tool": "search"}]})
     );
-    // A registry's name, which names nothing here.
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_typed_and_could_be_private_is_told_to_no_index_but_as_a_fingerprint() {
+    let index = Index::start(200, ready).await;
+    let machine = Machine::new();
+    // The last of them is an image of a company's, as it may be typed, and no name of a registry.
+    for (typed, is_asked) in [
+        ("io.github.example/docs", true),
+        ("registry.acme.example/image", true),
+        ("http://8.8.8.8/s/what-opens-it/mcp", true),
+        ("registry.acme.example/team/image", false),
+    ] {
+        for key in [None, Some(KEY)] {
+            let before = index.asked().len();
+            check(&machine, &index, &[typed, "search"], key);
+            let asked = index.asked().split_off(before);
+            assert_eq!(!asked.is_empty(), is_asked, "{typed} {asked:?}");
+            for word in ["example", "acme", "opens", "search"] {
+                assert!(!format!("{asked:?}").contains(word), "{typed} {asked:?}");
+            }
+        }
+    }
+    // By the public constant, and under the organisation's key where it has one.
+    let fingerprint =
+        |key: &FingerprintKey, name: &str| json!({"items": [{"server_fp": key.server(name).to_string()}]});
     let named = check(&machine, &index, &["io.github.example/docs"], None);
     assert!(named.starts_with("exit 0\nready"), "{named}");
     assert_eq!(
         index.question(),
-        json!({"items": [{"server": "io.github.example/docs"}]})
+        fingerprint(&FingerprintKey::public(), "io.github.example/docs")
     );
+    check(&machine, &index, &["io.github.example/docs"], Some(KEY));
+    assert_eq!(
+        index.question(),
+        fingerprint(&FingerprintKey::new(&[7; 32]), "io.github.example/docs")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_package_of_a_companys_registry_is_named_to_no_index_but_the_organisations_own() {
+    let index = Index::start(200, ready).await;
+    let machine = Machine::new();
+    std::fs::create_dir_all(machine.home()).unwrap();
+    let line = "@acme:registry=https://npm.acme.example/\n";
+    std::fs::write(machine.home().join(".npmrc"), line).unwrap();
+    let unasked = check(&machine, &index, &["npm:@acme/tool"], None);
+    assert!(
+        unasked.contains("was not asked: this server is not public"),
+        "{unasked}"
+    );
+    assert_eq!(index.asked(), []);
+    check(&machine, &index, &["npm:@acme/tool"], Some(KEY));
+    assert!(!format!("{:?}", index.asked()).contains("acme"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -188,7 +235,7 @@ async fn what_is_pinned_is_asked_about_by_digest() {
       tools-pinned  2 tools are pinned, and none is held.
       INDEX/ says:
       declared-now  The crawler sees exactly this definition at the server.
-      alone  Nobody else is known to see what is pinned here of search.
+      alone  search: Others see another definition of this tool.
     --
     "#);
     assert_eq!(index.question()["items"].as_array().unwrap().len(), 3);
@@ -197,6 +244,57 @@ async fn what_is_pinned_is_asked_about_by_digest() {
     let approved = check(&machine, &index, &["npm:docs", "search"], None);
     assert!(approved.starts_with("exit 0\nready"), "{approved}");
     assert!(approved.contains("alone  Others see another"), "{approved}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_speaks_against_one_tool_speaks_against_its_server() {
+    let index = Index::start(200, |question: &Value| match question["tool"].as_str() {
+        Some("search") => item("needs-person", "changed-lately", "It changed lately.", None),
+        _ => ready(question),
+    })
+    .await;
+    let said = check(&pinned(Via::FirstSight), &index, &["npm:docs"], None);
+    assert!(said.starts_with("exit 11\n"), "{said}");
+    assert!(
+        said.contains("changed-lately  search: It changed lately."),
+        "{said}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_let_through_last_is_what_is_asked_about() {
+    let index = Index::start(200, ready).await;
+    let machine = pinned(Via::Approved);
+    let widened = Definition::read(r#"{"name":"search","title":"Search"}"#)
+        .digest()
+        .to_string();
+    machine.update("npm:docs", |record| {
+        let pin = record.tools.get_mut("search").unwrap();
+        let step = Accepted {
+            digest: widened.clone(),
+            at: 2,
+            via: Via::AutoAccept,
+        };
+        pin.history.push(step.clone());
+        pin.last_seen = Some(step);
+    });
+    check(&machine, &index, &["npm:docs", "search"], None);
+    assert_eq!(index.question()["items"][0]["digest"], widened);
+    // No person approved that, so it is asked about for the whole server too.
+    check(&machine, &index, &["npm:docs"], None);
+    assert_eq!(index.question()["items"][1]["digest"], widened);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_listed_to_a_credential_is_not_asked_about() {
+    let index = Index::start(200, ready).await;
+    let machine = pinned(Via::FirstSight);
+    let said = check(&machine, &index, &["npm:docs", "--context", "work"], Some(KEY));
+    assert!(
+        said.contains("was not asked: it knows what the server lists to anybody"),
+        "{said}"
+    );
+    assert_eq!(index.asked(), []);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -260,6 +358,12 @@ async fn an_index_that_could_not_be_asked_has_said_nothing() {
     let closed = Index::start(401, ready).await;
     let refused = check(&machine, &closed, &["npm:docs"], None);
     assert!(refused.contains("`mcpindex login`"), "{refused}");
+    let other = Index::start(403, ready).await;
+    let refused = check(&machine, &other, &["npm:docs"], Some(KEY));
+    assert!(
+        refused.contains("your key may not ask there; `mcpindex login` gets one that may ask and tell"),
+        "{refused}"
+    );
     // Another number of answers than questions, and an answer of another shape.
     let short = Index::start(200, |_: &Value| json!({"verdict": "ready"})).await;
     let unread = check(&machine, &short, &["npm:docs"], None);

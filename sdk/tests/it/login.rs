@@ -10,7 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use insta::assert_snapshot;
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 use url::Url;
 
 use crate::login_index::{Consent, StandIn, key_text};
@@ -231,13 +231,14 @@ fn a_browser_signs_in_and_the_key_is_kept() {
         0o600
     );
     let state = desk.index.state();
-    assert_eq!(state.requests.len(), 2);
+    assert_eq!(state.requests.len(), 3);
+    assert_eq!(state.requests[0], "GET /.well-known/mcp-index.json no key");
     assert!(
-        state.requests[0].ends_with("&provider=github no key"),
+        state.requests[1].ends_with("&provider=github no key"),
         "{}",
-        state.requests[0]
+        state.requests[1]
     );
-    assert_eq!(state.requests[1], "POST /api/v1/cli/token no key");
+    assert_eq!(state.requests[2], "POST /api/v1/cli/token no key");
 }
 
 #[test]
@@ -792,6 +793,74 @@ fn a_sign_out_says_what_remains() {
 }
 
 #[test]
+fn a_404_of_any_other_server_is_no_word_of_an_index() {
+    let desk = Desk::signed_in();
+    desk.index.state().failing = Some(404);
+    assert!(
+        desk.run(&["keys", "revoke", "key_0000000000000001"])
+            .starts_with("exit 5\n")
+    );
+    let told = desk.run(&["logout"]);
+    assert!(
+        told.contains("could not be revoked, and stays good until 2027-05-29"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_sign_out_leaves_a_key_that_was_given_to_its_other_users() {
+    let desk = Desk::new();
+    let key = desk.index.state().add_key("ci");
+    desk.login_with_token(&key);
+    let mut said = desk.run(&["logout"]);
+    assert_eq!(desk.index.state().revoked(), [""; 0]);
+    desk.login_with_token(&key);
+    said += &desk.run(&["logout", "--revoke"]);
+    assert_eq!(desk.index.state().revoked(), ["key_0000000000000001"]);
+    assert_snapshot!(said, @r#"
+    exit 0
+    signed out of BASE/: key_0000000000000001 is removed from `MACHINE/state/credentials.json`
+    --
+    note: it was given with `--with-token` and may be used elsewhere, so it stays good without end; on a machine that is signed in, `mcpindex keys revoke key_0000000000000001` ends it
+    exit 0
+    signed out of BASE/: key_0000000000000001 is revoked, and removed from `MACHINE/state/credentials.json`
+    --
+    "#);
+}
+
+#[test]
+fn an_index_that_signs_nobody_in_is_told_at_once() {
+    let desk = Desk::new();
+    let mut said = String::new();
+    let mut check = |sign_in: Value, arguments: &[&str]| {
+        desk.index.state().description = Some(json!({ "index": "mcpindex", "sign_in": sign_in }));
+        said += &last_line(&desk.run(&[&["login", desk.base()], arguments].concat()));
+    };
+    check(json!({"providers": [], "device": false}), &[]);
+    check(json!({"providers": [], "device": false}), &["--device"]);
+    check(json!({"providers": ["github"], "device": false}), &["--device"]);
+    check(
+        json!({"providers": ["github", "oidc"], "device": true}),
+        &["--provider", "okta"],
+    );
+    assert_snapshot!(said, @r#"
+    exit 11: error: BASE/ signs nobody in: its administrator makes keys (`mcpindex-server admin create-key`), and `mcpindex login BASE/ --with-token` takes one
+    exit 11: error: BASE/ signs nobody in: its administrator makes keys (`mcpindex-server admin create-key`), and `mcpindex login BASE/ --with-token` takes one
+    exit 11: error: BASE/ offers no sign-in by device: sign in with a browser, or with `--with-token`
+    exit 2: error: BASE/ has no provider `okta`: it has github, oidc
+    "#);
+    let asked = desk.index.state().requests.clone();
+    assert_eq!(asked, ["GET /.well-known/mcp-index.json no key"; 4]);
+}
+
+#[test]
+fn an_index_that_can_not_be_reached_is_told_before_anybody_waits() {
+    let desk = Desk::new();
+    let said = desk.run(&["login", "http://127.0.0.1:1/"]);
+    assert!(said.starts_with("exit 5\n"), "{said}");
+}
+
+#[test]
 fn a_sign_out_leaves_the_published_clients_key() {
     let desk = Desk::new();
     fs::create_dir_all(desk.machine.state.path()).unwrap();
@@ -942,6 +1011,24 @@ fn a_key_is_revoked_and_ones_own_is_forgotten_too() {
     error: there is no index: nobody has signed in here, and MCPINDEX_WEB_BASE is not set (`mcpindex login https://…` signs in)
     ");
     assert_eq!(fs::read_to_string(desk.file()).unwrap(), "{}\n");
+}
+
+#[test]
+fn a_key_is_revoked_even_where_the_keys_here_can_not_be_read() {
+    let desk = Desk::signed_in();
+    let key = desk.index.state().add_key("ci");
+    fs::set_permissions(desk.file(), Permissions::from_mode(0o644)).unwrap();
+    let mut command =
+        desk.machine
+            .command(&["keys", "revoke", "key_0000000000000002", "--index", desk.base()]);
+    let said = desk.run_command(command.env("MCPINDEX_API_KEY", key));
+    assert_snapshot!(said, @r#"
+    exit 0
+    key_0000000000000002 is revoked; within 30 seconds nobody is let in with it
+    --
+    note: whether it is kept here can't be said: `MACHINE/state/credentials.json` is open to other users (mode 0644) and not used: run `chmod 600 MACHINE/state/credentials.json`, and `mcpindex logout`, then `mcpindex login`, if others use this machine
+    "#);
+    assert_eq!(desk.index.state().revoked(), ["key_0000000000000002"]);
 }
 
 #[test]

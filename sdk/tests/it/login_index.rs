@@ -14,6 +14,7 @@ use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use mcpindex::index::key::with_checksum;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -42,6 +43,8 @@ pub(crate) struct Index {
     /// What polls are answered before the key.
     pub(crate) polls: VecDeque<&'static str>,
     pub(crate) has_no_device: bool,
+    /// What it says of itself, where it says anything.
+    pub(crate) description: Option<Value>,
     /// Whether codes are good no more.
     pub(crate) takes_no_code: bool,
     pub(crate) keys: Vec<Key>,
@@ -99,15 +102,7 @@ impl Index {
 
 /// The text of the key of this number, with its checksum.
 pub(crate) fn key_text(number: usize) -> String {
-    const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    let content = format!("mcpk_canary{number:024}");
-    let mut rest = crc32fast::hash(content.as_bytes()) as usize;
-    let mut sum = [b'0'; 6];
-    for digit in sum.iter_mut().rev() {
-        *digit = DIGITS[rest % 62];
-        rest /= 62;
-    }
-    format!("{content}{}", std::str::from_utf8(&sum).unwrap())
+    with_checksum(format!("mcpk_canary{number:024}"))
 }
 
 fn shown(key: &Key) -> Value {
@@ -127,6 +122,11 @@ fn problem(status: u16, title: &str, detail: &str) -> Response {
     let status = StatusCode::from_u16(status).unwrap();
     let body = json!({"type": "urn:mcpindex:problem:x", "title": title, "status": status.as_u16(), "detail": detail});
     (status, [(RETRY_AFTER, "60")], Json(body)).into_response()
+}
+
+fn no_such_key() -> Response {
+    let body = json!({"type": "urn:mcpindex:problem:unknown-key", "title": "Not found", "status": 404});
+    (StatusCode::NOT_FOUND, Json(body)).into_response()
 }
 
 fn unknown_key() -> Response {
@@ -177,6 +177,7 @@ impl StandIn {
 
 fn routes(index: Shared) -> Router {
     Router::new()
+        .route("/.well-known/mcp-index.json", get(description))
         .route("/cli/login", get(sign_in))
         .route("/api/v1/cli/token", post(token))
         .route("/api/v1/device/code", post(device_code))
@@ -211,6 +212,14 @@ async fn note(State(index): State<Shared>, request: Request, next: Next) -> Resp
         }
     }
     next.run(request).await
+}
+
+async fn description(State(index): State<Shared>) -> Response {
+    let index = locked(&index);
+    match &index.description {
+        Some(description) => Json(description.clone()).into_response(),
+        None => problem(404, "Not found", "There is nothing here."),
+    }
 }
 
 /// The person signs in, and consents at once.
@@ -357,7 +366,7 @@ async fn rotate(State(index): State<Shared>, Path(id): Path<String>, headers: He
         return unknown_key();
     }
     let Some(old) = index.keys.iter().find(|key| key.id == id && !key.revoked) else {
-        return problem(404, "Not found", "There is no such key.");
+        return no_such_key();
     };
     let (name, scopes, expires) = (old.name.clone(), old.scopes.clone(), old.expires_at.clone());
     made(index.make_key(&name, scopes, expires))
@@ -376,7 +385,7 @@ async fn revoke(State(index): State<Shared>, Path(id): Path<String>, headers: He
         return unknown_key();
     }
     match index.keys.iter_mut().find(|key| key.id == id && !key.revoked) {
-        None => problem(404, "Not found", "There is no such key."),
+        None => no_such_key(),
         Some(key) => {
             key.revoked = true;
             StatusCode::NO_CONTENT.into_response()

@@ -61,6 +61,7 @@ impl Machine {
             .args(arguments)
             .env_clear()
             .env("HOME", self.home())
+            .env("NPM_CONFIG_GLOBALCONFIG", "/nonexistent/npmrc")
             .env("MCPINDEX_STATE_DIR", self.state.path());
         command
     }

@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request};
 use axum::http::header::{CACHE_CONTROL, VARY};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use mcpindex_store::accounts::Scope;
 
 use super::keys::Credential;
+use super::redaction::holds_key;
 use super::{Caller, Metrics, Read};
 use crate::app::App;
 use crate::links;
@@ -90,8 +91,13 @@ impl Door {
     }
 }
 
-/// Finds out who is asking, and lets them pass or not. The handler finds the [`Caller`] among the request's extensions.
-pub(crate) async fn gate(State(app): State<App>, mut request: Request, next: Next) -> Response {
+/// Refuses a request that has a key in its address, before anything else looks at it; finds out who is asking, and lets them pass
+/// or not. The handler finds the [`Caller`] among the request's extensions.
+pub(crate) async fn gate(app: &App, mut request: Request, next: Next) -> Response {
+    let uri = request.uri();
+    if holds_key(uri.path()) || uri.query().is_some_and(holds_key) {
+        return Problem::key_in_address().into_response();
+    }
     let route = request.extensions().get::<MatchedPath>();
     let door = Door::of(route.map(MatchedPath::as_str));
     if door == Door::Open {
@@ -106,12 +112,12 @@ pub(crate) async fn gate(State(app): State<App>, mut request: Request, next: Nex
             app.access.keys.forget_hash(text.hash());
         }
     }
-    let caller = match caller(&app, door, request.headers(), address, is_for_programs).await {
+    let caller = match caller(app, door, request.headers(), address, is_for_programs).await {
         Ok(caller) => caller,
         Err(problem) => return for_them_alone(problem.into_response()),
     };
     let is_private = app.access.rules.read == Read::Members || !caller.is_anonymous();
-    let response = match passes(&app, door, &caller) {
+    let response = match passes(app, door, &caller) {
         Ok(()) => {
             request.extensions_mut().insert(caller);
             next.run(request).await

@@ -1,14 +1,15 @@
 //! Giving out keys: what may be asked for, and by whom.
 //!
-//! Invariant: nobody gets more by asking with a key than that key allows, nor more than the account's role does; the key
-//! itself is given to the one who asked and to nobody else.
+//! Invariant: nobody gets more by asking with a key than that key allows, nor for longer than it lives, nor more than the
+//! account's role does; the key itself is given to the one who asked and to nobody else.
 
-use mcpindex_store::accounts::{Account, KeyRecord, NewKey, Role, Scope, Scopes};
+use mcpindex_store::accounts::{Account, KeyMaterial, KeyRecord, NewKey, Role, Scope, Scopes, Successor};
 use mcpindex_store::signals::Network;
 use mcpindex_store::{Store, StoreError};
 
 use super::key::KeyText;
 use super::redaction::holds_key;
+use crate::when::DAY;
 
 /// The longest name of a key, in characters.
 const MAX_NAME: usize = 100;
@@ -16,7 +17,6 @@ const MAX_NAME: usize = 100;
 const MAX_DAYS: u32 = 3_650;
 /// The life of a key when nothing is said, in days.
 pub(crate) const USUAL_DAYS: u32 = 180;
-const DAY: i64 = 86_400;
 
 /// A key that is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +25,11 @@ pub(crate) struct Wish {
     pub(crate) scopes: Scopes,
     /// `None`: it ends when it is revoked.
     pub(crate) days: Option<u32>,
+    /// When it ends at the latest, whatever `days` say: the end of the key that asks. A thief of a key that ends would otherwise
+    /// make one that doesn't. `None` where a person or the shell asks, or a key without an end.
+    pub(crate) ends_by: Option<i64>,
+    /// The id of the key that asks, if one does.
+    pub(crate) made_by: Option<String>,
 }
 
 /// Why a key was not given.
@@ -43,7 +48,8 @@ pub(crate) enum IssueError {
 }
 
 impl Wish {
-    fn check(&self, account: &Account) -> Result<(), IssueError> {
+    /// What any account may wish for.
+    fn check(&self) -> Result<(), IssueError> {
         let refused = |text: String| Err(IssueError::Wish(text));
         let length = self.name.chars().count();
         if self.name.trim().is_empty() || length > MAX_NAME || self.name.contains(char::is_control) {
@@ -65,6 +71,11 @@ impl Wish {
                 "a key lives from 1 to {MAX_DAYS} days, or without an end"
             ));
         }
+        Ok(())
+    }
+
+    fn check_for(&self, account: &Account) -> Result<(), IssueError> {
+        self.check()?;
         if self.scopes.contains(Scope::Admin) && account.role != Role::Admin {
             return Err(IssueError::NotAllowed(format!(
                 "only an admin has keys with the scope `{}`",
@@ -72,6 +83,20 @@ impl Wish {
             )));
         }
         Ok(())
+    }
+
+    /// The key without its owner.
+    pub(crate) fn material(&self, text: &KeyText, network: Option<Network>, now: i64) -> KeyMaterial {
+        let wished = self
+            .days
+            .map(|days| now.saturating_add(i64::from(days).saturating_mul(DAY)));
+        KeyMaterial {
+            hash: text.hash(),
+            shown: text.shown(),
+            scopes: self.scopes,
+            expires_at: wished.into_iter().chain(self.ends_by).min(),
+            network,
+        }
     }
 }
 
@@ -83,21 +108,53 @@ pub(crate) async fn issue(
     network: Option<Network>,
     now: i64,
 ) -> Result<(KeyText, KeyRecord), IssueError> {
-    wish.check(account)?;
+    wish.check_for(account)?;
     let text = KeyText::generate()?;
     let key = NewKey {
-        account: account.id,
-        hash: text.hash(),
-        shown: text.shown(),
-        name: wish.name.clone(),
-        scopes: wish.scopes,
-        expires_at: wish
-            .days
-            .map(|days| now.saturating_add(i64::from(days).saturating_mul(DAY))),
-        network,
+        made_by: wish.made_by.clone(),
+        ..wish
+            .material(&text, network, now)
+            .for_account(account.id, wish.name.clone())
     };
     let record = store.add_key(&key, now).await?;
     Ok((text, record))
+}
+
+/// Makes a key of an account of the server's shell: what it may is the shell's to say, so a wish for what an admin may makes
+/// it one.
+pub(crate) async fn issue_local(
+    store: &Store,
+    login: &str,
+    wish: &Wish,
+    now: i64,
+) -> Result<(KeyText, KeyRecord, Account), IssueError> {
+    wish.check()?;
+    let text = KeyText::generate()?;
+    let material = wish.material(&text, None, now);
+    let (record, account) = store.add_local_key(login, &wish.name, &material, now).await?;
+    Ok((text, record, account))
+}
+
+/// Puts a new key in the place of one of this account's, for as long as that was to live, but not beyond the end of the key that
+/// asks. `None`: no such key works, or it was rotated before.
+pub(crate) async fn rotate(
+    store: &Store,
+    account: &Account,
+    id: &str,
+    asking: Option<&KeyRecord>,
+    network: Network,
+    now: i64,
+) -> Result<Option<(KeyText, KeyRecord)>, IssueError> {
+    let text = KeyText::generate()?;
+    let successor = Successor {
+        hash: text.hash(),
+        shown: text.shown(),
+        network: Some(network),
+        ends_by: asking.and_then(|key| key.expires_at),
+        made_by: asking.map(|key| key.id.clone()),
+    };
+    let record = store.rotate_key(id, Some(account.id), &successor, now).await?;
+    Ok(record.map(|record| (text, record)))
 }
 
 #[cfg(test)]
@@ -122,8 +179,13 @@ mod tests {
                 name: name.to_owned(),
                 scopes: Scopes::of(scopes),
                 days,
+                ends_by: None,
+                made_by: None,
             };
-            let found = wish.check(&account(role)).err().map(|error| error.to_string());
+            let found = wish
+                .check_for(&account(role))
+                .err()
+                .map(|error| error.to_string());
             assert_eq!(found.unwrap_or_default(), expected);
         };
         let (read, member) = (&[Scope::Read], Role::Member);

@@ -12,13 +12,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use mcpindex::index::key::PREFIX;
 use mcpindex_store::accounts::{Account, KeyRecord, Role, Scope, Scopes, SecretHash};
 use mcpindex_store::signals::Network;
 
-use super::key::{KeyText, PREFIX};
+use super::key::KeyText;
 use super::limits::Counted;
 use crate::app::App;
 use crate::problem::Problem;
+use crate::when::DAY;
 
 /// Seconds that a key which works is remembered.
 const GOOD_FOR: i64 = 30;
@@ -131,24 +133,23 @@ impl Keys {
         hash: SecretHash,
         address: IpAddr,
     ) -> Result<Option<Arc<KeyHolder>>, Problem> {
-        let limits = &app.access.limits;
-        if !limits.has_left(Counted::FailedKey, address) {
-            return Err(Problem::limited(
-                "too many keys that don't work came from this address",
-            ));
-        }
         let now = app.now();
         let forgotten = self.forgotten.load(Ordering::Acquire);
         let found = app.store.key_of(hash).await?;
         let holder = found
-            .filter(|(key, account)| key.works(now) && account.disabled_at.is_none())
+            .filter(|(key, account)| {
+                key.works(now) && account.disabled_at.is_none() && app.login.may_be_signed_in(account)
+            })
             .map(|(key, account)| Arc::new(KeyHolder { account, key }));
         let remember_for = match holder {
             Some(_) => GOOD_FOR,
-            None => {
-                limits.allows(Counted::FailedKey, address, 1);
-                UNKNOWN_FOR
+            // Who has a key that works is let in, whatever others behind the same address bring.
+            None if !app.access.limits.allows(Counted::FailedKey, address, 1) => {
+                return Err(Problem::limited(
+                    "too many keys that don't work came from this address",
+                ));
             }
+            None => UNKNOWN_FOR,
         };
         let mut known = lock(&self.known);
         if known.len() >= MOST {
@@ -168,6 +169,13 @@ impl Keys {
         let mut known = lock(&self.known);
         self.forgotten.fetch_add(1, Ordering::AcqRel);
         known.retain(|_, known| is_other(known));
+    }
+
+    /// Looks every key up again when it comes next.
+    pub(crate) fn forget_all(&self) {
+        let mut known = lock(&self.known);
+        self.forgotten.fetch_add(1, Ordering::AcqRel);
+        known.clear();
     }
 
     /// Looks this key up again when it comes next.

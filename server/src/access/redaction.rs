@@ -8,12 +8,7 @@
 use std::borrow::Cow;
 use std::io;
 
-use axum::extract::Request;
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
-
-use super::key::PREFIX;
-use crate::problem::Problem;
+use mcpindex::index::key::PREFIX;
 
 /// Characters after the prefix that make a text a key, or what is left of one. Lists show four.
 const LEAST: usize = 8;
@@ -39,6 +34,9 @@ fn first(text: &[u8]) -> Option<(usize, usize)> {
 
 /// Whether there is a key in this part of an address, however it is percent-encoded.
 pub(crate) fn holds_key(part: &str) -> bool {
+    if !part.contains('%') {
+        return first(part.as_bytes()).is_some();
+    }
     let mut decoded = Vec::with_capacity(part.len());
     let bytes = part.as_bytes();
     let mut at = 0;
@@ -80,15 +78,6 @@ fn redacted_bytes(text: &[u8]) -> Cow<'_, [u8]> {
 /// The path as it may be shown and logged.
 pub(crate) fn shown_path(path: &str) -> &str {
     if holds_key(path) { "/…" } else { path }
-}
-
-/// Refuses a request that has a key in its address, before anything else looks at it.
-pub(crate) async fn no_key_in_address(request: Request, next: Next) -> Response {
-    let uri = request.uri();
-    if holds_key(uri.path()) || uri.query().is_some_and(holds_key) {
-        return Problem::key_in_address().into_response();
-    }
-    next.run(request).await
 }
 
 /// A writer of logs that lets no key through. Each line must come in one piece, as `tracing` writes it.

@@ -2,6 +2,10 @@
 //!
 //! Invariant: each question has its answer, in order; the shape is the one that `mcpindex::check::shape` reads.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
 use axum::Json;
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
@@ -12,6 +16,7 @@ use mcpindex_store::observations::Artifact;
 use mcpindex_store::servers::ServerRecord;
 use mcpindex_store::sightings::{Question, Reference, Sightings, ToolDrift};
 use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
 use utoipa::ToSchema;
 
 use crate::access::limits::Counted;
@@ -19,7 +24,7 @@ use crate::app::{App, MAX_REFERENCE};
 use crate::links;
 use crate::problem::Problem;
 use crate::state::State as Standing;
-use crate::vetting::{self, Declared, Installs, MAX_SCANNED, Tools, Vetting};
+use crate::vetting::{self, Declared, Installs, LATELY, MAX_SCANNED, Tools, Vetting};
 use crate::when::rfc3339;
 
 /// The largest question, in bytes: 256 items of names and digests.
@@ -27,8 +32,14 @@ const MAX_BODY: usize = 256 * 1024;
 /// The longest name of a tool that is looked up, in bytes.
 const MAX_TOOL: usize = 8 * 1024;
 
-/// Questions of one request that count as one look-up of an address.
-const COUNTED_AS_ONE: usize = 16;
+/// How long one request may wait and be looked up: less than our own client waits.
+const WITHIN: Duration = Duration::from_secs(8);
+/// Questions that are looked up and judged before the next ones are, so that few texts are in memory.
+const PIECE: usize = 16;
+/// Servers that are judged as a whole for one request.
+const WHOLE_SERVERS: usize = 64;
+
+const TOO_LONG: &str = "looking this up takes too long; ask about less at once";
 
 /// Questions.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -56,7 +67,8 @@ struct QuestionBody {
     /// The definition digest asked about, with a tool only; otherwise it is what the server declares now.
     #[schema(pattern = "^(raw-)?sha256:[0-9a-f]{64}$")]
     digest: Option<String>,
-    /// The published contract hash of the same definition, with a digest only.
+    /// The published contract hash of the same definition, with a digest only: what the published clients told of another
+    /// one counts then.
     #[schema(pattern = "^sha256:[0-9a-f]{64}$")]
     hash: Option<String>,
 }
@@ -177,7 +189,7 @@ struct CheckedArtifactBody {
 pub(crate) async fn check(State(app): State<App>, request: Request) -> Result<Json<AnswersBody>, Problem> {
     let address = app.access.sender(request.extensions(), request.headers());
     let questions = read(request).await?;
-    let amount = u64::try_from(questions.len().div_ceil(COUNTED_AS_ONE)).unwrap_or(u64::MAX);
+    let amount = u64::try_from(questions.len()).unwrap_or(u64::MAX);
     if !app.access.limits.allows(Counted::Lookups, address, amount) {
         return Err(Problem::limited("too much was asked from this address"));
     }
@@ -186,50 +198,92 @@ pub(crate) async fn check(State(app): State<App>, request: Request) -> Result<Js
         items: questions
             .iter()
             .zip(items)
-            .map(|(question, (found, vetting))| answer_body(question, &found, &vetting))
+            .map(|(question, known)| answer_body(question, &known.0, &known.1))
             .collect(),
     }))
 }
 
-/// What is known of each, and what that comes to.
-pub(crate) async fn answers(app: &App, questions: &[Question]) -> Result<Vec<(Sightings, Vetting)>, Problem> {
+/// What is known of each, and what that comes to. What is asked twice is looked up once.
+pub(crate) async fn answers(
+    app: &App,
+    questions: &[Question],
+) -> Result<Vec<Arc<(Sightings, Vetting)>>, Problem> {
+    let looking = async {
+        let _turn = app.access.checks.acquire().await;
+        let mut different: Vec<Question> = Vec::new();
+        let mut places: HashMap<&Question, usize> = HashMap::new();
+        for question in questions {
+            places.entry(question).or_insert_with(|| {
+                different.push(question.clone());
+                different.len() - 1
+            });
+        }
+        let mut room = Room {
+            tools: MAX_SCANNED,
+            servers: WHOLE_SERVERS,
+        };
+        let mut known = Vec::with_capacity(different.len());
+        for piece in different.chunks(PIECE) {
+            known.extend(judged(app, piece, &mut room).await?.into_iter().map(Arc::new));
+        }
+        let answers = questions
+            .iter()
+            .filter_map(|question| known.get(*places.get(question)?).cloned());
+        Ok(answers.collect())
+    };
+    timeout(WITHIN, looking)
+        .await
+        .unwrap_or_else(|_| Err(Problem::unavailable(TOO_LONG)))
+}
+
+/// How much may still be read for one request.
+struct Room {
+    tools: i64,
+    servers: usize,
+}
+
+async fn judged(
+    app: &App,
+    questions: &[Question],
+    room: &mut Room,
+) -> Result<Vec<(Sightings, Vetting)>, Problem> {
     let rule = app.ingest.as_ref().map(|ingest| ingest.rules.fleet.clone());
     let now = app.now();
-    let mut known = Vec::with_capacity(questions.len());
-    let mut room = MAX_SCANNED;
-    for (question, found) in questions.iter().zip(app.store.sightings(questions).await?) {
-        let tools = match &question.tool {
-            Some(_) => Tools::None,
-            None => tools(app, &found, &mut room).await?,
-        };
-        known.push((question.clone(), found, tools));
-    }
-    // Thousands of texts are looked through, so not where other answers wait.
-    let judging = tokio::task::spawn_blocking(move || {
-        let judged = known.into_iter().map(|(question, found, tools)| {
-            let vetting = match &question.tool {
-                Some(_) => vetting::of_tool(&question, &found, rule.as_ref(), now),
-                None => vetting::of_server(&question, &found, &tools, now),
+    let mut answers = Vec::with_capacity(questions.len());
+    let all = app.store.sightings(questions, now - LATELY).await?;
+    for (question, found) in questions.iter().zip(all) {
+        let mut servers = Vec::with_capacity(found.servers.len());
+        for sightings in found.servers {
+            let tools = match &question.tool {
+                Some(_) => Tools::None,
+                None => tools(app, &sightings, room).await?,
             };
-            (found, vetting)
+            servers.push((sightings, tools));
+        }
+        let (question, rule) = (question.clone(), rule.clone());
+        // Thousands of texts may be looked through, so not where other answers wait.
+        let judging = tokio::task::spawn_blocking(move || {
+            vetting::of_servers(&question, servers, found.more, rule.as_ref(), now)
         });
-        judged.collect()
-    });
-    judging.await.map_err(|error| Problem::internal(&error))
+        let judged = judging.await.map_err(|error| Problem::internal(&error))?;
+        answers.push(judged.ok_or_else(|| Problem::internal(&"a question without an answer"))?);
+    }
+    Ok(answers)
 }
 
 /// What the server declares now, while there is room for it in this answer.
-async fn tools(app: &App, found: &Sightings, room: &mut i64) -> Result<Tools, Problem> {
+async fn tools(app: &App, found: &Sightings, room: &mut Room) -> Result<Tools, Problem> {
     let Some(server) = &found.server else {
         return Ok(Tools::None);
     };
     let Some(observation) = server.current_observation else {
         return Ok(Tools::None);
     };
-    *room -= server.tools.unwrap_or(0);
-    if *room < 0 {
+    room.tools -= server.tools.unwrap_or(0);
+    let Some(servers) = room.servers.checked_sub(1).filter(|_| room.tools >= 0) else {
         return Ok(Tools::TooMany);
-    }
+    };
+    room.servers = servers;
     let surface = app.store.surface(observation).await?;
     Ok(surface.map_or(Tools::None, |surface| Tools::Whole(Box::new(surface))))
 }

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
+use axum::http::Uri;
 use mcpindex_contract::digest::Digest;
 use mcpindex_store::definitions::StoredDefinition;
 use serde::Serialize;
@@ -11,6 +12,7 @@ use super::digest_kind;
 use crate::app::App;
 use crate::links;
 use crate::problem::Problem;
+use crate::query::Query;
 use crate::when::rfc3339;
 
 /// The text that a digest stands for.
@@ -67,7 +69,9 @@ pub(crate) async fn find(app: &App, digest: &str) -> Result<StoredDefinition, Pr
 pub(crate) async fn definition(
     State(app): State<App>,
     Path(digest): Path<String>,
+    uri: Uri,
 ) -> Result<Json<DefinitionBody>, Problem> {
+    Query::strict(&uri, &[])?;
     let definition = find(&app, &digest).await?;
     let declaration = |(identity, kind, name): &(String, String, String)| DeclarationBody {
         identity: identity.clone(),

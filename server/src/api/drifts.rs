@@ -251,7 +251,9 @@ async fn list(
 pub(crate) async fn drift(
     State(app): State<App>,
     Path(id): Path<String>,
+    uri: Uri,
 ) -> Result<Json<DriftDetailBody>, Problem> {
+    Query::strict(&uri, &[])?;
     let (drift, changes) = find(&app, &id).await?;
     Ok(Json(DriftDetailBody {
         drift: drift_body(&drift),

@@ -1,7 +1,8 @@
 //! The organisation's own fingerprint key, for its own installs: under it they may tell and ask of servers whose names nobody
 //! outside is to guess.
 //!
-//! Invariant: it is given to whoever shows a key of this index, and to nobody else, whatever may be read here by everybody.
+//! Invariant: it is given to whoever shows a key of this index, and to nobody else, whatever may be read here by everybody; and to
+//! nobody at all where anybody may join, since installs take an index that has one for their organisation's own.
 
 use axum::extract::State;
 use axum::http::header::CACHE_CONTROL;
@@ -29,7 +30,10 @@ pub(crate) struct FingerprintKeyBody {
     path = "/api/v1/fingerprint-key",
     tag = "signals",
     security(("key" = [])),
-    responses((status = 200, body = FingerprintKeyBody))
+    responses(
+        (status = 200, body = FingerprintKeyBody),
+        (status = 403, description = "Anybody may join this index, so there is no organisation whose own it is"),
+    )
 )]
 pub(crate) async fn fingerprint_key(
     State(app): State<App>,
@@ -37,6 +41,13 @@ pub(crate) async fn fingerprint_key(
 ) -> Result<Response, Problem> {
     if !matches!(caller, Caller::Key(_)) {
         return Err(Problem::unauthorized());
+    }
+    if app.login.is_open_to_the_public() {
+        return Err(Problem::forbidden(
+            "anybody may join this index (`everyone:github` or `everyone:google`), so it is no organisation's own and has no \
+             fingerprint key; use the public constant"
+                .to_owned(),
+        ));
     }
     let key = organisation_key(&app.store).await?;
     let body = Json(FingerprintKeyBody { key: hex(&key) });

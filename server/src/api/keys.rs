@@ -1,35 +1,35 @@
 //! A person's API keys, asked about and changed with one of them; and what happens to a key that somebody found.
 //!
 //! Invariant: a key is in one answer, the one that gives it; with a key nobody reaches another account's keys, nor one
-//! that allows more than it does.
+//! that allows more than it does or lives longer.
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use axum::extract::{Path, Request, State};
 use axum::http::header::CACHE_CONTROL;
-use axum::http::{Extensions, HeaderMap, StatusCode};
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use mcpindex_store::StoreError;
 use mcpindex_store::accounts::{KeyRecord, Scope, Scopes};
 use mcpindex_store::signals::Network;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::body_of;
 use crate::access::Caller;
-use crate::access::issue::{IssueError, Wish, issue};
+use crate::access::issue::{self, IssueError, Wish, issue};
 use crate::access::key::KeyText;
 use crate::access::keys::KeyHolder;
-use crate::access::limits::Counted;
+use crate::access::limits::{Counted, Sender};
 use crate::app::App;
+use crate::login::key::refused;
 use crate::problem::Problem;
-use crate::when::rfc3339;
+use crate::query::Query;
+use crate::when::{DAY, rfc3339};
 
 const WISH: &str =
     "`{\"name\": TEXT, \"scopes\": [\"read\", \"ingest\"], \"expires_in_days\": NUMBER or null}`";
 const REPORT: &str = "`{\"key\": \"mcpk_…\"}`";
-const DAY: i64 = 86_400;
 
 /// Who asks, and with which key.
 #[derive(Debug, Serialize, ToSchema)]
@@ -68,6 +68,8 @@ pub(crate) struct KeyBody {
     revoked_at: Option<String>,
     /// The key that a rotation put in its place.
     replaced_by: Option<String>,
+    /// The key that it was made or rotated with; null: a person made it.
+    made_by: Option<String>,
     /// Whether it is the one that asks.
     current: bool,
 }
@@ -92,7 +94,7 @@ pub(crate) struct NewKeyBody {
 pub(crate) struct WishBody {
     name: String,
     scopes: Vec<String>,
-    /// Left out, it is null.
+    /// Null or left out: it has no end of its own. Whatever is asked for, it ends with the key that asks, at the latest.
     expires_in_days: Option<u32>,
 }
 
@@ -119,6 +121,7 @@ fn key_body(key: KeyRecord, current: &str) -> KeyBody {
         last_used_on: key.last_used_on.and_then(day),
         revoked_at: key.revoked_at.and_then(rfc3339),
         replaced_by: key.replaced_by,
+        made_by: key.made_by,
     }
 }
 
@@ -132,6 +135,32 @@ fn holder(caller: &Caller) -> Result<&Arc<KeyHolder>, Problem> {
     match caller {
         Caller::Key(holder) => Ok(holder),
         Caller::Anonymous | Caller::Session => Err(Problem::unauthorized()),
+    }
+}
+
+/// [`holder`] of a key that may change keys: one that another has taken the place of may not, since it is on its way out and
+/// who had it may still have it.
+fn manager(caller: &Caller) -> Result<&Arc<KeyHolder>, Problem> {
+    let holder = holder(caller)?;
+    match &holder.key.replaced_by {
+        None => Ok(holder),
+        Some(successor) => Err(Problem::forbidden(format!(
+            "`{successor}` has taken the place of the key that you ask with: change keys with that one, or on your account's page"
+        ))),
+    }
+}
+
+/// Counts a key that is made.
+pub(crate) fn may_make(app: &App, account: i64) -> Result<(), Problem> {
+    match app
+        .access
+        .limits
+        .allows(Counted::KeyMade, Sender::Account(account), 1)
+    {
+        true => Ok(()),
+        false => Err(Problem::limited(
+            "50 keys of this account were made within an hour",
+        )),
     }
 }
 
@@ -159,7 +188,7 @@ pub(crate) async fn whoami(Extension(caller): Extension<Caller>) -> Result<Json<
     }))
 }
 
-/// The keys of whoever asks.
+/// The keys of whoever asks: all that work, and the latest that ended.
 #[utoipa::path(
     get,
     path = "/api/v1/keys",
@@ -172,12 +201,12 @@ pub(crate) async fn list(
     Extension(caller): Extension<Caller>,
 ) -> Result<Json<KeysBody>, Problem> {
     let holder = holder(&caller)?;
-    let keys = app.store.keys(Some(holder.account.id)).await?;
+    let keys = app.store.keys_of(holder.account.id, app.now()).await?;
     let keys = keys.into_iter().map(|key| key_body(key, &holder.key.id));
     Ok(Json(KeysBody { keys: keys.collect() }))
 }
 
-/// Makes a key, which allows no more than the one that asks. This answer alone has it whole.
+/// Makes a key, which allows no more than the one that asks and ends with it at the latest. This answer alone has it whole.
 #[utoipa::path(
     post,
     path = "/api/v1/keys",
@@ -187,16 +216,18 @@ pub(crate) async fn list(
     responses(
         (status = 201, body = NewKeyBody),
         (status = 409, description = "The account has too many keys"),
+        (status = 429, description = "Too many keys were made within the hour, or too many that don't work came from this address; `Retry-After` says when to come again"),
         (status = 413, description = "More than 64 KiB"),
     )
 )]
 pub(crate) async fn create(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    sent: Sent,
+    request: Request,
 ) -> Result<Response, Problem> {
-    let holder = holder(&caller)?;
-    let body: WishBody = serde_json::from_slice(&sent.body).map_err(|_| Problem::bad_body(WISH))?;
+    let holder = manager(&caller)?;
+    let network = Network::of(app.access.sender(request.extensions(), request.headers()));
+    let body: WishBody = body_of(request, WISH).await?;
     let scopes: Scopes = body
         .scopes
         .join(" ")
@@ -209,18 +240,19 @@ pub(crate) async fn create(
         name: body.name,
         scopes,
         days: body.expires_in_days,
+        ends_by: holder.key.expires_at,
+        made_by: Some(holder.key.id.clone()),
     };
-    let network = Network::of(app.access.sender(&sent.extensions, &sent.headers));
-    match issue(&app.store, &holder.account, &wish, Some(network), app.now()).await {
-        Ok((text, record)) => Ok(given(&text, record, &holder.key.id)),
-        Err(IssueError::Wish(detail)) => Err(Problem::bad_body(&format!("{WISH}; {detail}"))),
-        Err(IssueError::NotAllowed(detail)) => Err(Problem::forbidden(detail)),
-        Err(IssueError::Store(error)) => Err(refused(error)),
-        Err(error @ IssueError::Random(_)) => Err(Problem::internal(&error)),
-    }
+    may_make(&app, holder.account.id)?;
+    let issued = issue(&app.store, &holder.account, &wish, Some(network), app.now()).await;
+    let (text, record) = issued.map_err(not_issued)?;
+    Ok(given(&text, record, &holder.key.id))
 }
 
 /// Puts a new key in the place of this one, which works for another 24 hours.
+///
+/// The new one allows as much and lives as long as
+/// that was to live, but ends with the key that asks at the latest: with a key that ends, nobody gets beyond its end.
 #[utoipa::path(
     post,
     path = "/api/v1/keys/{id}/rotate",
@@ -231,6 +263,7 @@ pub(crate) async fn create(
         (status = 201, body = NewKeyBody),
         (status = 404, description = "No such key of whoever asks"),
         (status = 409, description = "It has ended, or was rotated before"),
+        (status = 429, description = "Too many keys were made within the hour, or too many that don't work came from this address; `Retry-After` says when to come again"),
         (status = 413, description = "More than 64 KiB"),
     )
 )]
@@ -238,26 +271,16 @@ pub(crate) async fn rotate(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    sent: Sent,
+    request: Request,
 ) -> Result<Response, Problem> {
-    let holder = holder(&caller)?;
+    let holder = manager(&caller)?;
+    let network = Network::of(app.access.sender(request.extensions(), request.headers()));
     reachable(&app, holder, &id).await?;
-    let text = KeyText::generate().map_err(|error| Problem::internal(&error))?;
-    let network = Network::of(app.access.sender(&sent.extensions, &sent.headers));
-    let rotated = app
-        .store
-        .rotate_key(
-            &id,
-            Some(holder.account.id),
-            text.hash(),
-            &text.shown(),
-            Some(&network),
-            app.now(),
-        )
-        .await
-        .map_err(refused)?;
+    may_make(&app, holder.account.id)?;
+    let asking = Some(&holder.key);
+    let rotated = issue::rotate(&app.store, &holder.account, &id, asking, network, app.now()).await;
     app.access.keys.forget(&id);
-    let record = rotated.ok_or_else(|| {
+    let (text, record) = rotated.map_err(not_issued)?.ok_or_else(|| {
         Problem::conflict(format!(
             "the key `{id}` has ended or was rotated before; `mcpindex keys list` shows which one is in its place"
         ))
@@ -271,7 +294,10 @@ pub(crate) async fn rotate(
     path = "/api/v1/keys/{id}",
     tag = "keys",
     security(("key" = [])),
-    params(("id" = String, Path, description = "`key_…`")),
+    params(
+        ("id" = String, Path, description = "`key_…`"),
+        ("made" = Option<String>, Query, description = "`too`: and all that was made with it, for a key that somebody else may have"),
+    ),
     responses(
         (status = 204, description = "It doesn't work any more; another replica may take 30 seconds to know"),
         (status = 404, description = "No such key of whoever asks"),
@@ -281,13 +307,28 @@ pub(crate) async fn revoke(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
+    uri: Uri,
 ) -> Result<StatusCode, Problem> {
-    let holder = holder(&caller)?;
+    // A key ends itself whatever became of it.
+    let holder = match holder(&caller)? {
+        holder if holder.key.id == id => holder,
+        _ => manager(&caller)?,
+    };
+    let query = Query::strict(&uri, &["made"])?;
+    let with_made = match query.value("made") {
+        None => false,
+        Some("too") => true,
+        Some(_) => return Err(Problem::bad_parameter("made", "`too`, or to be left out")),
+    };
     reachable(&app, holder, &id).await?;
-    app.store
-        .revoke_key(&id, Some(holder.account.id), app.now())
-        .await?;
-    app.access.keys.forget(&id);
+    let (account, now) = (Some(holder.account.id), app.now());
+    if with_made {
+        app.store.revoke_key_and_made(&id, account, now).await?;
+        app.access.keys.forget_all();
+    } else {
+        app.store.revoke_key(&id, account, now).await?;
+        app.access.keys.forget(&id);
+    }
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -304,50 +345,30 @@ pub(crate) async fn revoke(
         (status = 429, description = "More than one address may report; `Retry-After` says when to come again"),
     )
 )]
-pub(crate) async fn report_leak(State(app): State<App>, sent: Sent) -> Result<StatusCode, Problem> {
-    let address = app.access.sender(&sent.extensions, &sent.headers);
+pub(crate) async fn report_leak(State(app): State<App>, request: Request) -> Result<StatusCode, Problem> {
+    let address = app.access.sender(request.extensions(), request.headers());
     if !app.access.limits.allows(Counted::LeakReport, address, 1) {
         return Err(Problem::limited("too many keys were reported from this address"));
     }
-    let body: ReportBody = serde_json::from_slice(&sent.body).map_err(|_| Problem::bad_body(REPORT))?;
+    let body: ReportBody = body_of(request, REPORT).await?;
     if let Some(text) = KeyText::parse(body.key.trim()) {
         let hash = text.hash();
         if app.store.revoke_key_by_hash(hash, app.now()).await? {
             tracing::warn!(
                 shown = text.shown(),
-                "a key was reported as leaked; it is revoked"
+                "a key was reported as leaked; it is revoked, with all that was made with it"
             );
+            app.access.keys.forget_all();
         }
         app.access.keys.forget_hash(hash);
     }
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A request's body, and what says where it came from.
-pub(crate) struct Sent {
-    headers: HeaderMap,
-    extensions: Extensions,
-    body: Bytes,
-}
-
-impl<S: Send + Sync> axum::extract::FromRequest<S> for Sent {
-    type Rejection = Response;
-
-    async fn from_request(request: Request, state: &S) -> Result<Sent, Response> {
-        let (headers, extensions) = (request.headers().clone(), request.extensions().clone());
-        let body = Bytes::from_request(request, state).await;
-        Ok(Sent {
-            headers,
-            extensions,
-            body: body.map_err(IntoResponse::into_response)?,
-        })
-    }
-}
-
 /// The key of this id is there, of the same account, and allows no more than the one that asks.
 async fn reachable(app: &App, holder: &KeyHolder, id: &str) -> Result<(), Problem> {
-    let keys = app.store.keys(Some(holder.account.id)).await?;
-    let key = keys.into_iter().find(|key| key.id == id).ok_or_else(|| {
+    let key = app.store.key(id, holder.account.id).await?;
+    let key = key.ok_or_else(|| {
         Problem::unknown(
             "unknown-key",
             "No such key",
@@ -380,10 +401,12 @@ fn given(text: &KeyText, record: KeyRecord, current: &str) -> Response {
     (StatusCode::CREATED, [(CACHE_CONTROL, "no-store")], Json(body)).into_response()
 }
 
-/// What the store refuses is the asker's to mend.
-fn refused(error: StoreError) -> Problem {
+/// What is refused is the asker's to mend.
+fn not_issued(error: IssueError) -> Problem {
     match error {
-        StoreError::Refused { what } => Problem::conflict(what),
-        error => error.into(),
+        IssueError::Wish(detail) => Problem::bad_body(&format!("{WISH}; {detail}")),
+        IssueError::NotAllowed(detail) => Problem::forbidden(detail),
+        IssueError::Store(error) => refused(error),
+        error @ IssueError::Random(_) => Problem::internal(&error),
     }
 }

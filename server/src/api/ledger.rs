@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::Uri;
 use mcpindex_contract::signal::FingerprintKey;
 use mcpindex_store::ledger::LedgerEntry;
 use serde::Serialize;
@@ -11,6 +12,7 @@ use crate::app::App;
 use crate::ingest::fleet::published;
 use crate::links;
 use crate::problem::Problem;
+use crate::query::Query;
 use crate::when::rfc3339;
 
 /// The published name of the shape; members of ours stand beside its own.
@@ -74,10 +76,12 @@ struct EventBody {
     tag = "index",
     responses((status = 200, body = LedgerBody))
 )]
-pub(crate) async fn ledger(State(app): State<App>) -> Result<Json<LedgerBody>, Problem> {
-    let (entries, totals) = app.store.ledger().await?;
-    let generated_at = entries.iter().map(|entry| entry.found_at).max();
-    let (tools, around): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| entry.tool.is_some());
+pub(crate) async fn ledger(State(app): State<App>, uri: Uri) -> Result<Json<LedgerBody>, Problem> {
+    Query::strict(&uri, &[])?;
+    let ledger = app.store.ledger().await?;
+    let totals = ledger.totals;
+    let generated_at = ledger.entries.iter().map(|entry| entry.found_at).max();
+    let (tools, around): (Vec<_>, Vec<_>) = ledger.entries.iter().partition(|entry| entry.tool.is_some());
     Ok(Json(LedgerBody {
         schema: SCHEMA,
         generated_at: generated_at.and_then(rfc3339),

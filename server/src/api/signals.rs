@@ -127,6 +127,8 @@ pub(super) struct Asked {
     access: Arc<Access>,
     /// The key it came with.
     key: Option<Arc<KeyHolder>>,
+    /// Whether nobody is known to ask.
+    is_anonymous: bool,
     pub(super) address: IpAddr,
     headers: HeaderMap,
     query: Option<String>,
@@ -137,20 +139,28 @@ impl Asked {
     pub(super) fn of(app: &App, request: Request) -> Result<Asked, Refusal> {
         let ingest = app.ingest.clone().ok_or(NOT_FOUND)?;
         let (parts, body) = request.into_parts();
-        let key = match parts.extensions.get::<Caller>() {
+        let caller = parts.extensions.get::<Caller>();
+        let key = match caller {
             Some(Caller::Key(holder)) => Some(Arc::clone(holder)),
             _ => None,
         };
+        let is_anonymous = caller.is_none_or(Caller::is_anonymous);
         let address = app.access.sender(&parts.extensions, &parts.headers);
         Ok(Asked {
             ingest,
             access: Arc::clone(&app.access),
             key,
+            is_anonymous,
             address,
             query: parts.uri.query().map(str::to_owned),
             headers: parts.headers,
             body,
         })
+    }
+
+    /// Whether what the crawl saw is told: at an index that is its members', where anybody may ask what installs told, only to them.
+    fn sees_crawl(&self) -> bool {
+        self.access.rules.read == Read::Public || !self.is_anonymous
     }
 
     pub(super) fn limit(&self, counted: Counted, amount: usize) -> Result<(), Refusal> {
@@ -232,7 +242,7 @@ fn is_over_limit(error: axum::Error) -> bool {
         (status = 503, body = RefusalBody, description = "`busy`: nothing of it is kept; `Retry-After` says when to come again"),
     )
 )]
-pub(crate) async fn drift(State(app): State<App>, request: Request) -> Response {
+pub(crate) async fn drift(State(app): State<Arc<App>>, request: Request) -> Response {
     let response = match take_in(&app, request).await {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
         Err(refusal) => refusal.into_response(),
@@ -431,16 +441,16 @@ fn parameter(query: Option<&str>, name: &str) -> Option<String> {
         (status = 429, body = RefusalBody, description = "More than one address may ask; `Retry-After` says when to come again"),
     )
 )]
-pub(crate) async fn any(State(app): State<App>, request: Request) -> Response {
+pub(crate) async fn any(State(app): State<Arc<App>>, request: Request) -> Response {
     let answered = async {
         let asked = Asked::of(&app, request)?;
         asked.limit(Counted::Lookups, 1)?;
         let fp = parameter(asked.query.as_deref(), "fp").ok_or(INVALID_FP)?;
         let fp = fp.to_ascii_lowercase().parse().map_err(|_| INVALID_FP)?;
-        Ok(answers(&app, &asked.ingest, &[fp]).await)
+        Ok(answers(&app, &asked.ingest, asked.sees_crawl(), &[fp]).await)
     };
     match answered.await {
-        Ok(answers) => Json(answers.into_iter().next()).into_response(),
+        Ok(answers) => Json(answers.first().map(Arc::as_ref)).into_response(),
         Err::<_, Refusal>(refusal) => refusal.into_response(),
     }
 }
@@ -461,7 +471,7 @@ pub(crate) async fn any(State(app): State<App>, request: Request) -> Response {
         (status = 429, body = RefusalBody, description = "More than one address may ask; `Retry-After` says when to come again"),
     )
 )]
-pub(crate) async fn any_of_many(State(app): State<App>, request: Request) -> Response {
+pub(crate) async fn any_of_many(State(app): State<Arc<App>>, request: Request) -> Response {
     let answered = async {
         let mut asked = Asked::of(&app, request)?;
         asked.is_json()?;
@@ -471,11 +481,11 @@ pub(crate) async fn any_of_many(State(app): State<App>, request: Request) -> Res
             return Ok(None);
         }
         asked.limit(Counted::Lookups, fps.len())?;
-        Ok(Some(answers(&app, &asked.ingest, &fps).await))
+        Ok(Some(answers(&app, &asked.ingest, asked.sees_crawl(), &fps).await))
     };
     match answered.await {
         Ok(Some(answers)) => {
-            let results = answers.into_iter().map(|answer| (answer.fp.clone(), answer));
+            let results = answers.iter().map(|answer| (answer.fp.as_str(), answer.as_ref()));
             Json(AnswersBody {
                 results: results.collect(),
             })
@@ -494,8 +504,8 @@ pub(crate) async fn any_of_many(State(app): State<App>, request: Request) -> Res
 
 /// An answer for each fingerprint.
 #[derive(Serialize)]
-struct AnswersBody {
-    results: BTreeMap<String, Answer>,
+struct AnswersBody<'a> {
+    results: BTreeMap<&'a str, &'a Answer>,
 }
 
 /// `{"fps": […]}` and nothing else, at least one.
@@ -516,25 +526,59 @@ fn fingerprints(body: &[u8]) -> Result<Vec<Fingerprint>, Refusal> {
         .ok_or(INVALID_FPS)
 }
 
-/// An answer for each; `drifted: null` for all when the database can't be asked.
-async fn answers(app: &App, ingest: &Ingest, tools: &[Fingerprint]) -> Vec<Answer> {
-    let found = async {
-        let crawl = app.store.crawl_drifts(tools).await?;
-        let fleet = app.store.fleet_drifts(tools).await?;
-        Ok::<_, StoreError>((crawl, fleet))
+/// An answer for each; `drifted: null` for those that are looked up while the database can't be asked.
+async fn answers(app: &App, ingest: &Ingest, sees_crawl: bool, tools: &[Fingerprint]) -> Vec<Arc<Answer>> {
+    let told = app.store.told();
+    // What is kept tells what the crawl saw.
+    let recent = sees_crawl.then_some(&ingest.recent);
+    let mut answers: Vec<Option<Arc<Answer>>> = match recent {
+        Some(recent) => recent.answers(told, tools),
+        None => vec![None; tools.len()],
     };
-    match found.await {
-        Ok((crawl, fleet)) => tools
-            .iter()
-            .zip(crawl.iter().zip(&fleet))
-            .map(|(fp, (crawl, fleet))| {
-                Answer::of(fp.to_string(), crawl.as_ref(), fleet, &ingest.rules.fleet)
-            })
-            .collect(),
+    let asked: Vec<Fingerprint> = tools
+        .iter()
+        .zip(&answers)
+        .filter(|(_, known)| known.is_none())
+        .map(|(tool, _)| *tool)
+        .collect();
+    if !asked.is_empty() {
+        let found = looked_up(app, ingest, sees_crawl, &asked).await;
+        if let (Some(found), Some(recent)) = (&found, recent) {
+            recent.keep(told, &asked, found);
+        }
+        let mut found = found.into_iter().flatten();
+        for answer in answers.iter_mut().filter(|answer| answer.is_none()) {
+            *answer = found.next();
+        }
+    }
+    let unknown = |tool: &Fingerprint| Arc::new(Answer::unknown(tool.to_string()));
+    let answers = answers.into_iter().zip(tools);
+    answers
+        .map(|(answer, tool)| answer.unwrap_or_else(|| unknown(tool)))
+        .collect()
+}
+
+/// What the database says of each; `None` when it can't be asked.
+async fn looked_up(
+    app: &App,
+    ingest: &Ingest,
+    sees_crawl: bool,
+    tools: &[Fingerprint],
+) -> Option<Vec<Arc<Answer>>> {
+    match app.store.told_drifts(tools).await {
+        Ok(mut told) => {
+            if !sees_crawl {
+                told.iter_mut().for_each(|told| told.crawl = None);
+            }
+            let rule = &ingest.rules.fleet;
+            let answers = tools.iter().zip(&told);
+            let answers = answers.map(|(tool, told)| Arc::new(Answer::of(tool.to_string(), told, rule)));
+            Some(answers.collect())
+        }
         Err(error) => {
             measure::store_error(&error);
             tracing::error!(%error, "drifts could not be looked up");
-            tools.iter().map(|fp| Answer::unknown(fp.to_string())).collect()
+            None
         }
     }
 }
@@ -549,8 +593,19 @@ pub(crate) struct IndexBody {
     api: &'static str,
     /// Who may read: `public` or `members`.
     read: &'static str,
+    /// How people sign in, for whoever is about to.
+    sign_in: SignInBody,
     /// Null where signals are not taken, or not from whoever asks.
     signals: Option<SignalsBody>,
+}
+
+/// The ways in.
+#[derive(Debug, Serialize, ToSchema)]
+struct SignInBody {
+    /// Names that `/cli/login` takes as `provider`; none where nobody can sign in.
+    providers: Vec<&'static str>,
+    /// Whether a machine without a browser can ask for a key (`/api/v1/device/code`).
+    device: bool,
 }
 
 /// Which signals are taken, and where.
@@ -578,11 +633,16 @@ pub(crate) async fn index(State(app): State<App>, Extension(caller): Extension<C
         .ingest
         .as_ref()
         .is_some_and(|ingest| ingest.rules.open || !caller.is_anonymous());
+    let choices = app.login.choices();
     Json(IndexBody {
         index: "mcpindex",
         version: is_told.then_some(app.version),
         api: "/api/v1",
         read: read.name(),
+        sign_in: SignInBody {
+            providers: choices.iter().map(|choice| choice.named.name()).collect(),
+            device: app.login.device,
+        },
         signals: takes_signals.then_some(SignalsBody {
             versions: [1, 2],
             max_signals: MAX_SIGNALS,

@@ -1,15 +1,13 @@
 //! Verdicts on one tool or server in the published shape, for connectors of agent frameworks.
 //!
-//! Invariant: an answer is always 200 with a verdict; what is not known is `UNVERIFIED`, and `ALLOW` never stands beside a look
-//! that failed or is too long ago.
+//! Invariant: an answer is always 200 with a verdict, and the verdict is that of `crate::vetting` under another name: `ALLOW` is ready,
+//! `REVIEW` needs a person, `UNVERIFIED` is all else.
 
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::http::header::CACHE_CONTROL;
 use axum::response::{IntoResponse, Response};
 use mcpindex::check::Answer;
-use mcpindex_contract::outcome::Outcome;
 use mcpindex_store::sightings::{Question, Reference, Sightings};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -17,7 +15,7 @@ use utoipa::ToSchema;
 use super::check;
 use crate::app::App;
 use crate::problem::{AsPublished, Problem};
-use crate::vetting::{self, STALE_AFTER, Vetting};
+use crate::vetting::{Evidence, STALE_AFTER, Vetting};
 use crate::when::rfc3339;
 
 /// The longest part of a path, in characters, as published.
@@ -133,10 +131,11 @@ async fn answer(app: &App, server: &str, tool: Option<&str>) -> Result<Response,
         tool_name: tool.map(str::to_owned),
     };
     let body = match answers.first() {
-        Some((found, vetting)) => trust_body(subject, found, vetting, app.now()),
+        Some(known) => trust_body(subject, &known.0, &known.1),
         None => return Err(Problem::internal(&"a question without an answer")),
     };
-    Ok(([(CACHE_CONTROL, "public, max-age=300")], Json(body)).into_response())
+    // Asked for again each time: what was fine a minute ago may not be any more, and members' reads are nobody else's.
+    Ok(Json(body).into_response())
 }
 
 /// A part of the path, trimmed, if it can name anything.
@@ -146,37 +145,36 @@ fn part(text: &str) -> Option<&str> {
     fits.then_some(text)
 }
 
-fn trust_body(subject: SubjectBody, found: &Sightings, vetting: &Vetting, now: i64) -> TrustBody {
+fn trust_body(subject: SubjectBody, found: &Sightings, vetting: &Vetting) -> TrustBody {
     let of_tool = subject.tool_name.is_some();
-    let server = found
-        .server
-        .as_ref()
-        .filter(|server| server.current_observation.is_some());
-    let known = server.filter(|_| !of_tool || !found.declared.is_empty());
-    let status = match known {
-        None => "ERROR",
-        Some(server) if vetting::is_stale(server, now) => "STALE",
-        Some(server) => match server.outcome {
-            Some(Outcome::Ok) => "EVALUATED",
-            Some(outcome) if outcome.has_surface() => "PARTIAL",
-            _ => "STALE",
-        },
+    let is_known = !of_tool || !found.declared.is_empty();
+    let evidence = if is_known {
+        vetting.evidence
+    } else {
+        Evidence::None
     };
-    let directive = match (vetting.verdict, status) {
-        (Answer::NeedsPerson, _) => "REVIEW",
-        (Answer::Ready, "EVALUATED" | "PARTIAL") => "ALLOW",
-        _ => "UNVERIFIED",
+    let known = found.server.as_ref().filter(|_| evidence != Evidence::None);
+    let status = match evidence {
+        Evidence::None => "ERROR",
+        Evidence::Old => "STALE",
+        Evidence::Part => "PARTIAL",
+        Evidence::Whole => "EVALUATED",
+    };
+    let directive = match vetting.verdict {
+        Answer::NeedsPerson => "REVIEW",
+        Answer::Ready => "ALLOW",
+        Answer::Unknown | Answer::NoSuch | Answer::TryLater => "UNVERIFIED",
     };
     let expires_at = known
-        .and_then(|server| server.looked_at)
-        .and_then(|looked_at| rfc3339(looked_at + STALE_AFTER));
+        .and_then(|server| server.determined_at)
+        .and_then(|determined_at| rfc3339(determined_at + STALE_AFTER));
     let limits = LIMITS
         .into_iter()
-        .chain((status == "ERROR").then_some(NO_VERDICT));
+        .chain((evidence == Evidence::None).then_some(NO_VERDICT));
     TrustBody {
         granularity: known.map(|_| if of_tool { "tool" } else { "server" }),
         dimensions: match known {
-            Some(_) => dimensions(found, vetting, of_tool, status),
+            Some(_) => dimensions(found, vetting, of_tool),
             None => Vec::new(),
         },
         subject,
@@ -188,29 +186,33 @@ fn trust_body(subject: SubjectBody, found: &Sightings, vetting: &Vetting, now: i
     }
 }
 
-fn dimensions(found: &Sightings, vetting: &Vetting, of_tool: bool, status: &str) -> Vec<DimensionBody> {
+fn dimensions(found: &Sightings, vetting: &Vetting, of_tool: bool) -> Vec<DimensionBody> {
     let dimension = |id, verdict, severity| DimensionBody {
         id,
         verdict,
         severity,
     };
-    let observed = match status {
-        _ if vetting.has("removed") => dimension("mcpindex.observation", "FAIL", "MEDIUM"),
-        "EVALUATED" => dimension("mcpindex.observation", "PASS", "INFO"),
+    let observed = match vetting.evidence {
+        _ if vetting.has("removed") || vetting.has("gone") => {
+            dimension("mcpindex.observation", "FAIL", "MEDIUM")
+        }
+        Evidence::Whole => dimension("mcpindex.observation", "PASS", "INFO"),
         _ => dimension("mcpindex.observation", "UNVERIFIED", "INFO"),
     };
     let is_read = match of_tool {
         true => found.definition.is_some(),
         false => vetting.has("tools-declared"),
     };
-    let integrity = match (vetting.has("marker") || vetting.has("no-digest"), is_read) {
+    let is_wrong = ["marker", "no-digest", "duplicate-name"].map(|code| vetting.has(code));
+    let integrity = match (is_wrong.contains(&true), is_read) {
         (true, _) => dimension("mcpindex.integrity.definition", "FAIL", "HIGH"),
         (false, true) => dimension("mcpindex.integrity.definition", "PASS", "INFO"),
         (false, false) => dimension("mcpindex.integrity.definition", "UNVERIFIED", "INFO"),
     };
-    let stability = match vetting.has("changed-lately") {
-        true => dimension("mcpindex.stability.drift", "FAIL", "MEDIUM"),
-        false => dimension("mcpindex.stability.drift", "PASS", "INFO"),
+    let stability = match (vetting.has("changed-lately"), vetting.evidence.is_good()) {
+        (true, _) => dimension("mcpindex.stability.drift", "FAIL", "MEDIUM"),
+        (false, true) => dimension("mcpindex.stability.drift", "PASS", "INFO"),
+        (false, false) => dimension("mcpindex.stability.drift", "UNVERIFIED", "INFO"),
     };
     let mut dimensions = vec![observed, integrity, stability];
     if of_tool {

@@ -1,10 +1,14 @@
 //! The closed vocabulary of changes, from the contract's own table.
 
 use axum::Json;
+use axum::http::Uri;
 use mcpindex_contract::change::{ChangeKind, Row};
 use mcpindex_contract::outcome::Outcome;
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use crate::problem::Problem;
+use crate::query::Query;
 
 /// Every kind of change, and every way that a look ends.
 #[derive(Debug, Serialize, ToSchema)]
@@ -58,17 +62,18 @@ struct StateBody {
     tag = "index",
     responses((status = 200, body = VocabularyBody))
 )]
-pub(crate) async fn vocabulary() -> Json<VocabularyBody> {
+pub(crate) async fn vocabulary(uri: Uri) -> Result<Json<VocabularyBody>, Problem> {
+    Query::strict(&uri, &[])?;
     let state = |outcome: &Outcome| StateBody {
         state: outcome.name(),
         determined: outcome.has_surface(),
         sentence: outcome.sentence(),
     };
-    Json(VocabularyBody {
+    Ok(Json(VocabularyBody {
         kinds: ChangeKind::all()
             .iter()
             .map(|kind| Row::from(*kind).into())
             .collect(),
         states: Outcome::all().iter().map(state).collect(),
-    })
+    }))
 }

@@ -8,14 +8,15 @@ mod backup;
 
 use anyhow::Context as _;
 use mcpindex_contract::signal::InstallId;
-use mcpindex_store::Store;
-use mcpindex_store::accounts::{Account, KeyRecord, Role, RoleChange, Scope};
+use mcpindex_store::accounts::{Account, KeyRecord, LOCAL, Role, RoleChange, Scope};
+use mcpindex_store::{Store, StoreError};
 
 use super::{now, open_store, webhooks};
-use crate::access::issue::{IssueError, Wish, issue};
+use crate::access::issue::{IssueError, Wish, issue, issue_local};
 use crate::args::{Admin, AdminCommand, AdminKeys, CreateKey};
 use crate::config::Settings;
 use crate::exit::{Exit, Failure};
+use crate::login::DEV;
 use crate::output::{self, Ink};
 use crate::when::rfc3339;
 
@@ -37,16 +38,16 @@ pub async fn run(settings: Settings, admin: Admin) -> anyhow::Result<Exit> {
 async fn over(settings: &Settings, store: &Store, command: AdminCommand) -> anyhow::Result<Exit> {
     let mut exit = Exit::Done;
     match command {
-        AdminCommand::MakeAdmin { who } => set_role(store, &who, Role::Admin).await?,
+        AdminCommand::MakeAdmin { who } => set_role(store, settings, &who, Role::Admin).await?,
         AdminCommand::Users { json } => users(store, json).await?,
-        AdminCommand::Role { who, role } => set_role(store, &who, role).await?,
+        AdminCommand::Role { who, role } => set_role(store, settings, &who, role).await?,
         AdminCommand::Disable { who } => disable(store, &who).await?,
         AdminCommand::Enable { who } => enable(store, &who).await?,
         AdminCommand::Keys(AdminKeys::List { of, json }) => keys(store, of.as_deref(), json).await?,
         AdminCommand::Keys(AdminKeys::Create(create)) | AdminCommand::CreateKey(create) => {
             create_key(store, create).await?;
         }
-        AdminCommand::Keys(AdminKeys::Revoke { id }) => revoke(store, &id).await?,
+        AdminCommand::Keys(AdminKeys::Revoke { id, made }) => revoke(store, &id, made).await?,
         AdminCommand::Webhooks(command) => webhooks::run(settings, store, command).await?,
         AdminCommand::Purge { install } => purge(store, install).await?,
         AdminCommand::Approvals(command) => exit = approvals::run(store, command).await?,
@@ -58,17 +59,6 @@ async fn over(settings: &Settings, store: &Store, command: AdminCommand) -> anyh
 
 /// The one account that is meant.
 async fn one(store: &Store, who: &str) -> anyhow::Result<Account> {
-    let unknown = || {
-        Failure::Usage(format!(
-            "nobody here is called `{who}`; `admin users` lists everybody, and an account is made by signing in or by \
-             `admin create-key`"
-        ))
-    };
-    Ok(find(store, who).await?.ok_or_else(unknown)?)
-}
-
-/// The one account that is meant, if there is any.
-async fn find(store: &Store, who: &str) -> anyhow::Result<Option<Account>> {
     let mut found = store.find_accounts(who).await?;
     if found.len() > 1 {
         let all: Vec<String> = found
@@ -77,12 +67,26 @@ async fn find(store: &Store, who: &str) -> anyhow::Result<Option<Account>> {
             .collect();
         return Err(Failure::Usage(format!("`{who}` may be {}; give the number", all.join(", "))).into());
     }
-    Ok(found.pop())
+    let unknown = || {
+        Failure::Usage(format!(
+            "`{who}` is no account here: give its number (`admin users` lists them), a verified e-mail address, the name of \
+             one made on this shell, or `login:{who}` for whoever is called so at a provider"
+        ))
+    };
+    Ok(found.pop().ok_or_else(unknown)?)
 }
 
-/// `ada (https://login.example)`
+/// Who somebody is, as their provider vouches for it and as they call themselves: `ada (ada@acme.example, subject 7 of
+/// https://login.example)`.
 fn named(account: &Account) -> String {
-    format!("{} ({})", account.login, account.issuer)
+    if account.issuer == LOCAL {
+        return format!("{} ({LOCAL})", account.login);
+    }
+    let email = account.email.as_deref().unwrap_or("no verified e-mail address");
+    format!(
+        "{} ({email}, subject {} of {})",
+        account.login, account.subject, account.issuer
+    )
 }
 
 /// Says what came of a change, or why it was refused.
@@ -98,8 +102,15 @@ fn changed(change: RoleChange, account: &Account, done: &str) -> anyhow::Result<
     }
 }
 
-async fn set_role(store: &Store, who: &str, role: Role) -> anyhow::Result<()> {
+async fn set_role(store: &Store, settings: &Settings, who: &str, role: Role) -> anyhow::Result<()> {
     let account = one(store, who).await?;
+    if account.issuer == DEV && !settings.login.dev && role != Role::Member {
+        let name = named(&account);
+        return Err(Failure::Usage(format!(
+            "{name} signed in while anybody could under any name ([login] dev), so it is no more than a member"
+        ))
+        .into());
+    }
     if account.disabled_at.is_some() {
         let name = named(&account);
         return Err(Failure::Usage(format!("{name} is disabled; `admin enable` comes first")).into());
@@ -226,28 +237,37 @@ fn key_json(key: &KeyRecord) -> serde_json::Value {
         "expires_at": key.expires_at.and_then(rfc3339),
         "revoked_at": key.revoked_at.and_then(rfc3339),
         "replaced_by": key.replaced_by,
+        "made_by": key.made_by,
     })
 }
 
 async fn create_key(store: &Store, create: CreateKey) -> anyhow::Result<()> {
-    let mut account = match find(store, &create.who).await? {
-        Some(account) => account,
-        None => store.local_account(&create.who, now()).await?,
-    };
     let wish = Wish {
         name: create.name,
         scopes: create.scopes,
         days: (!create.no_end).then_some(create.days),
+        ends_by: None,
+        made_by: None,
     };
-    if wish.scopes.contains(Scope::Admin) && account.role != Role::Admin {
-        store.set_role(account.id, Role::Admin, now()).await?;
-        account.role = Role::Admin;
-    }
-    let issued = issue(store, &account, &wish, None, now()).await;
-    let (text, record) = issued.map_err(|error| match error {
-        IssueError::Wish(reason) | IssueError::NotAllowed(reason) => {
-            anyhow::Error::from(Failure::Usage(format!("no key was made: {reason}")))
-        }
+    let issued = if create.who.parse::<i64>().is_ok() {
+        let account = one(store, &create.who).await?;
+        issue(store, &account, &wish, None, now())
+            .await
+            .map(|(text, record)| (text, record, account))
+    } else if create.who.contains(['@', ':']) {
+        return Err(Failure::Usage(format!(
+            "no key was made: `{}` is no plain name; for somebody who signed in give the number (`admin users`)",
+            create.who
+        ))
+        .into());
+    } else {
+        issue_local(store, &create.who, &wish, now()).await
+    };
+    let no_key = |reason: String| anyhow::Error::from(Failure::Usage(format!("no key was made: {reason}")));
+    let (text, record, account) = issued.map_err(|error| match error {
+        IssueError::Wish(reason) => no_key(reason),
+        IssueError::NotAllowed(reason) => no_key(format!("{reason}; `admin make-admin` comes first")),
+        IssueError::Store(StoreError::Refused { what }) => no_key(what),
         IssueError::Store(error) => error.into(),
         error @ IssueError::Random(_) => error.into(),
     })?;
@@ -272,8 +292,11 @@ async fn create_key(store: &Store, create: CreateKey) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn revoke(store: &Store, id: &str) -> anyhow::Result<()> {
-    let there = store.revoke_key(id, None, now()).await?;
+async fn revoke(store: &Store, id: &str, made: bool) -> anyhow::Result<()> {
+    let there = match made {
+        true => store.revoke_key_and_made(id, None, now()).await?,
+        false => store.revoke_key(id, None, now()).await?,
+    };
     if !there {
         return Err(Failure::Usage(format!(
             "there is no key `{id}`; `admin keys list` shows their ids"

@@ -15,6 +15,7 @@ use crate::args::Doctor;
 use crate::config::{ConfigError, Settings};
 use crate::exit::Exit;
 use crate::login::Login;
+use crate::login::look::Found;
 use crate::output::{self, Ink};
 
 /// For one program to tell its version, and for the database to answer.
@@ -68,7 +69,7 @@ pub async fn run(
     checks.push(data_folder(&settings));
     checks.push(database(&settings).await);
     checks.push(listen(&settings));
-    checks.extend(access(&settings).await);
+    checks.extend(access(&settings, doctor.offline).await);
     checks.extend(package_clients().await);
     checks.push(sandbox(&settings));
     checks.push(clock());
@@ -211,8 +212,8 @@ fn listen(settings: &Settings) -> Check {
     }
 }
 
-/// Who may read, who can sign in, and whether anybody is an admin.
-async fn access(settings: &Settings) -> Vec<Check> {
+/// Who may read, who can sign in and whether their providers are there, and whether anybody is an admin.
+async fn access(settings: &Settings, offline: bool) -> Vec<Check> {
     let address = settings.server.listen;
     let login = serve::base(settings, address).and_then(|base| serve::login(settings, &base, address));
     let sign_in_is_on = login.as_ref().is_ok_and(Login::is_on);
@@ -233,43 +234,54 @@ async fn access(settings: &Settings) -> Vec<Check> {
             Err(error) => Check::new("sign-in", State::Fail, format!("{error:#}")),
         },
     ];
-    if sign_in_is_on {
-        checks.extend(admins(settings).await);
+    if let (Ok(login), false) = (&login, offline) {
+        checks.extend(login.look(now()).await.into_iter().map(|seen| match seen.found {
+            Found::Well(text) => Check::new(seen.name, State::Ok, text),
+            Found::Doubtful(text) => Check::new(seen.name, State::Warn, text),
+            Found::Wrong(text) => Check::new(seen.name, State::Fail, text),
+        }));
     }
-    if settings.server.public_url.is_some() && settings.server.proxies.is_empty() {
-        checks.push(Check::new(
-            "proxies",
-            State::Warn,
-            "public_url says that people come through a proxy, and `[server] proxies` names none: everybody behind it shares \
-             one limit",
-        ));
+    if let Ok(login) = &login {
+        checks.extend(accounts(settings, login).await);
+    }
+    if let Some(warning) = serve::proxy_warning(settings) {
+        checks.push(Check::new("proxies", State::Warn, warning));
     }
     checks
 }
 
-/// Whether there is an admin; nothing where the database can't tell, since that has its own line.
-async fn admins(settings: &Settings) -> Option<Check> {
+/// Whether there is an admin where people sign in, and whether accounts are left of a provider that isn't set any more; nothing
+/// where the database can't tell, since that has its own line.
+async fn accounts(settings: &Settings, login: &Login) -> Vec<Check> {
     let location = settings.location();
     if matches!(&location, Location::Sqlite(path) if !path.exists()) {
-        return None;
+        return Vec::new();
     }
     let asked = tokio::time::timeout(ANSWER_TIME, async {
         let store = Store::open(&location).await?;
-        let has_admin = match store.schema_state().await? {
-            SchemaState::Current => Some(store.has_admin().await?),
+        let found = match store.schema_state().await? {
+            SchemaState::Current => Some((store.has_admin().await?, serve::strangers(&store, login).await?)),
             SchemaState::Behind { .. } | SchemaState::Ahead => None,
         };
         store.close().await;
-        Ok::<_, StoreError>(has_admin)
+        Ok::<_, StoreError>(found)
     });
-    Some(match asked.await.ok()?.ok()?? {
-        true => Check::new("admin", State::Ok, "there is one"),
-        false => Check::new(
-            "admin",
-            State::Warn,
-            "nobody is one; `mcpindex-server admin make-admin WHO`, or the set-up code that `serve` prints",
-        ),
-    })
+    let Ok(Ok(Some((has_admin, strangers)))) = asked.await else {
+        return Vec::new();
+    };
+    let mut checks = Vec::new();
+    if login.is_on() {
+        checks.push(match has_admin {
+            true => Check::new("admin", State::Ok, "there is one"),
+            false => Check::new(
+                "admin",
+                State::Warn,
+                "nobody is one; `mcpindex-server admin make-admin WHO`, or the set-up code that `serve` prints",
+            ),
+        });
+    }
+    checks.extend(strangers.map(|warning| Check::new("accounts", State::Warn, warning)));
+    checks
 }
 
 /// What package targets need. A machine without them can still look at URLs and commands.

@@ -12,11 +12,13 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use mcpindex::clock::SystemClock;
+use mcpindex::index::is_loopback;
 use mcpindex_crawler::event::Event;
 use mcpindex_crawler::guarded_client::GuardedClient;
 use mcpindex_crawler::sources::{self, Listed};
 use mcpindex_crawler::worker::Crawler;
-use mcpindex_store::Store;
+use mcpindex_store::accounts::LOCAL;
+use mcpindex_store::{Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -32,7 +34,8 @@ use crate::args::Serve;
 use crate::config::Settings;
 use crate::exit::{Exit, Failure};
 use crate::ingest::Ingest;
-use crate::login::{self, Login};
+use crate::login::settings::Named;
+use crate::login::{self, DEV, Login};
 use crate::measure;
 use crate::output::{self, Ink};
 use crate::progress::Look;
@@ -82,6 +85,28 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
         (Ink::Dim, format!("  {:<10}", "sign-in")),
         (Ink::Plain, app.login.sentence()),
     ])?;
+    if app.login.is_on() && app.base.scheme() != "https" {
+        tracing::info!(
+            "over plain http, which is for this machine alone, cookies bear no `__Host-`: its other programs can set them"
+        );
+    }
+    if let Some(warning) = proxy_warning(&settings) {
+        output::line(&[
+            (Ink::Warn, format!("  {:<10}", "proxies")),
+            (Ink::Plain, warning.to_owned()),
+        ])?;
+    }
+    if !app.login.has(Named::Dev) && app.store.demote_all_of(DEV).await? > 0 {
+        tracing::warn!(
+            "who signed in at this index while [login] dev was on is no admin and no approver any more"
+        );
+    }
+    if let Some(warning) = strangers(&app.store, &app.login).await? {
+        output::line(&[
+            (Ink::Warn, format!("  {:<10}", "accounts")),
+            (Ink::Plain, warning),
+        ])?;
+    }
     access_line(&app).await?;
     if serve.starter {
         starter_lines(&lists)?;
@@ -137,6 +162,9 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
     Ok(Exit::Done)
 }
 
+/// How long after a failure it is tried again to make up for older servers.
+const MAKE_UP_AGAIN: Duration = Duration::from_secs(60);
+
 /// The source of what `[crawl] targets` lists: unlike what was added at the shell, it is followed only as long as it is listed.
 const TARGETS: &str = "targets";
 
@@ -161,14 +189,29 @@ async fn keep_older_servers(store: Store, stop: CancellationToken) {
         // Logged where it failed; what is kept under the public constant is found all the same.
         tracing::warn!("installs of this organisation can't be found by its own fingerprints yet");
     }
-    match stop.run_until_cancelled(store.keep_older_servers()).await {
-        Some(Ok(0)) | None => {}
-        Some(Ok(servers)) => tracing::info!(
-            servers,
-            "older servers are found by all fingerprints and words now"
-        ),
-        Some(Err(error)) => {
-            tracing::error!(%error, "servers that were added by an older program are not found by fingerprint or words");
+    loop {
+        match stop.run_until_cancelled(store.keep_older_servers()).await {
+            None | Some(Ok(0)) => return,
+            Some(Ok(servers)) => {
+                tracing::info!(
+                    servers,
+                    "older servers are found by all fingerprints and words now"
+                );
+                return;
+            }
+            // What was made up for stays so; another program may have held the database.
+            Some(Err(error)) => tracing::warn!(
+                %error,
+                seconds = MAKE_UP_AGAIN.as_secs(),
+                "servers that were added by an older program are not all found by fingerprint and words yet; it is tried again"
+            ),
+        }
+        if stop
+            .run_until_cancelled(tokio::time::sleep(MAKE_UP_AGAIN))
+            .await
+            .is_none()
+        {
+            return;
         }
     }
 }
@@ -406,6 +449,37 @@ fn start_up_lines(settings: &Settings, address: SocketAddr, crawling: bool) -> s
     Ok(())
 }
 
+/// What there is to say where people come through a proxy that the settings don't name.
+pub(super) fn proxy_warning(settings: &Settings) -> Option<&'static str> {
+    let is_elsewhere = settings
+        .server
+        .public_url
+        .as_ref()
+        .is_some_and(|url| !is_loopback(url));
+    (is_elsewhere && settings.server.proxies.is_empty()).then_some(
+        "public_url says that people come through a proxy, and `[server] proxies` names none: everybody behind it shares one \
+         limit, and a device's request can't be told to come from elsewhere",
+    )
+}
+
+/// Accounts of issuers that nobody signs in with here any more: their keys work on, and whoever left can't be told from who is
+/// still there.
+pub(super) async fn strangers(store: &Store, login: &Login) -> Result<Option<String>, StoreError> {
+    let known = login.issuers();
+    let issuers = store.issuers().await?.into_iter();
+    let others: Vec<String> = issuers
+        .filter(|(issuer, _)| issuer != LOCAL && issuer != DEV && !known.contains(issuer))
+        .map(|(issuer, count)| format!("{count} of {issuer}"))
+        .collect();
+    Ok((!others.is_empty()).then(|| {
+        format!(
+            "{} can't sign in any more, since the settings don't name that provider, and their keys still work: `admin users` \
+             lists them, `admin disable` ends them",
+            others.join(", ")
+        )
+    }))
+}
+
 /// How somebody gets in who can't yet: the first admin, and members where nobody can sign in.
 async fn access_line(app: &App) -> anyhow::Result<()> {
     let base = &app.base;
@@ -478,8 +552,7 @@ pub(super) fn login(settings: &Settings, base: &Url, address: SocketAddr) -> any
     let client = GuardedClient::new(&settings.crawl.allow_networks, false)
         .map_err(|problem| anyhow::anyhow!("{problem}"))?
         .admitting(&admitted);
-    let public_url = settings.server.public_url.as_ref();
-    let login = Login::new(&settings.login, base, public_url, address, Arc::new(client));
+    let login = Login::new(&settings.login, base, settings.place(address), Arc::new(client));
     Ok(login.map_err(Failure::Usage)?)
 }
 
@@ -524,6 +597,44 @@ mod tests {
             "0.0.0.0:80",
             "https://a.example/index/",
         );
+    }
+
+    #[test]
+    fn people_who_come_through_a_proxy_that_nobody_named_are_a_warning() {
+        let check = |public: Option<&str>, proxies: &[&str], warns: bool| {
+            let mut settings = Settings::defaults(PathBuf::from("data"));
+            settings.server.public_url = public.map(|url| url.parse().expect("a URL"));
+            settings.server.proxies = proxies
+                .iter()
+                .map(|proxy| proxy.parse().expect("an address"))
+                .collect();
+            assert_eq!(
+                proxy_warning(&settings).is_some(),
+                warns,
+                "{public:?} {proxies:?}"
+            );
+        };
+        check(None, &[], false);
+        check(Some("http://localhost:9/"), &[], false);
+        check(Some("https://a.example/"), &[], true);
+        check(Some("https://a.example/"), &["127.0.0.1"], false);
+    }
+
+    #[tokio::test]
+    async fn accounts_of_a_provider_that_is_gone_are_named() {
+        let database = mcpindex_store::testing::TestStore::sqlite().await;
+        let store = &database.store;
+        store.local_account("ci", 0).await.expect("made");
+        assert_eq!(strangers(store, &Login::none()).await.expect("told"), None);
+        let ada = mcpindex_store::accounts::SignIn {
+            issuer: "https://gone.example".to_owned(),
+            subject: "1".to_owned(),
+            login: "ada".to_owned(),
+            email: None,
+        };
+        store.sign_in(&ada, 0).await.expect("made");
+        let told = strangers(store, &Login::none()).await.expect("told");
+        assert!(told.is_some_and(|told| told.starts_with("1 of https://gone.example can't sign in")));
     }
 
     #[test]

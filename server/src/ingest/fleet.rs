@@ -6,7 +6,7 @@
 //! Invariant: what one network sends shows nothing by itself, unless the settings of a private index say so.
 
 use mcpindex_contract::change::ChangeKind;
-use mcpindex_store::signals::{CrawlDrift, FleetDrift, ToldDefinition};
+use mcpindex_store::signals::{CrawlDrift, FleetDrift, ToldDefinition, ToldDrifts};
 use serde::Serialize;
 
 use crate::when::rfc3339;
@@ -80,15 +80,10 @@ impl FleetRule {
 
 impl Answer {
     /// What is known of one tool.
-    pub(crate) fn of(
-        fp: String,
-        crawl: Option<&CrawlDrift>,
-        fleet: &[FleetDrift],
-        rule: &FleetRule,
-    ) -> Answer {
-        let known = match crawl {
+    pub(crate) fn of(fp: String, told: &ToldDrifts, rule: &FleetRule) -> Answer {
+        let known = match &told.crawl {
             Some(drift) => Some(of_crawl(drift)),
-            None => fleet.iter().find_map(|drift| {
+            None => told.fleet.iter().find_map(|drift| {
                 let (corroboration, sources) = rule.corroborated(drift)?;
                 Some(Known {
                     provenance: "installs",

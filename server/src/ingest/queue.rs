@@ -1,12 +1,12 @@
 //! Group commit: batches that arrive together become durable in one transaction.
 //!
-//! There is one for each kind of item (signals, receipts). A writer takes the first batch that waits, then what else comes within
-//! 5 ms, up to 1,000 items. What waits is bounded by items, not by batches, since they are what takes memory and time.
+//! There is one for each kind of item (signals, receipts). A writer takes all that is here, up to 1,000 items, and waits for nothing
+//! that is still to come: while it commits, others gather, so groups grow with the load and a single batch is committed at once. What
+//! waits is bounded by items, not by batches, since they are what takes memory and time.
 //!
 //! Invariant: [`Queue::put`] returns `Ok` after the commit; a batch is in one transaction, whole.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use mcpindex::clock::Clock;
 use mcpindex_contract::signal::MAX_SIGNALS;
@@ -15,7 +15,6 @@ use mcpindex_store::signals::Received;
 use mcpindex_store::{Store, StoreError};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::measure;
@@ -24,8 +23,6 @@ use crate::measure;
 const ROOM: usize = 20_000;
 /// Items of one transaction.
 const MAX_GROUP: usize = 1_000;
-/// How long a writer waits for more.
-const WAIT: Duration = Duration::from_millis(5);
 /// Writers at the same time. On SQLite the second collects while the first commits.
 const WRITERS: usize = 2;
 
@@ -171,13 +168,21 @@ async fn collect<T>(
     };
     let mut size = first.items.len();
     let mut group = vec![first];
-    let end = Instant::now() + WAIT;
+    let mut let_others_run = false;
     while size + MAX_SIGNALS <= MAX_GROUP {
-        let Ok(Some(next)) = timeout_at(end, receiver.recv()).await else {
-            break;
-        };
-        size += next.items.len();
-        group.push(next);
+        match receiver.try_recv() {
+            Ok(next) => {
+                size += next.items.len();
+                group.push(next);
+                let_others_run = false;
+            }
+            // Requests that are here already come along, those that are still to come don't.
+            Err(_) if !let_others_run => {
+                tokio::task::yield_now().await;
+                let_others_run = true;
+            }
+            Err(_) => break,
+        }
     }
     group
 }

@@ -46,6 +46,32 @@ pub(crate) fn admits(allow: &[Allow], provider: Named, person: &Person) -> bool 
         })
 }
 
+/// What somebody whom nothing lets in lacks, entry by entry. People who are named are not told of.
+pub(crate) fn lacking(allow: &[Allow], provider: Named, person: &Person) -> String {
+    let mut lacks: Vec<String> = allow
+        .iter()
+        .filter_map(|allow| match allow {
+            Allow::Organisation(name) if provider == Named::Github => Some(format!(
+                "no active membership of `{name}` is shown to this index (the organisation may have to approve it)"
+            )),
+            Allow::Domain(name) => Some(format!("no verified e-mail address is in `{name}`")),
+            Allow::Email(_) if person.emails.is_empty() => {
+                Some("no verified e-mail address is told at all".to_owned())
+            }
+            Allow::Email(_) => Some("the verified e-mail address is not one of those named".to_owned()),
+            Allow::GithubLogin(_) if provider == Named::Github => {
+                Some("the login is not one of those named".to_owned())
+            }
+            Allow::Organisation(_) | Allow::GithubLogin(_) | Allow::Everyone(_) => None,
+        })
+        .collect();
+    lacks.dedup();
+    match lacks.is_empty() {
+        true => "nobody is let in by this provider".to_owned(),
+        false => lacks.join("; "),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +111,30 @@ mod tests {
         check(&["domain:example.com"], Named::Oidc, true);
         check(&["email:ALICE@example.com"], Named::Google, true);
         check(&["everyone:google"], Named::Google, true);
+    }
+
+    #[test]
+    fn whoever_is_not_admitted_is_told_what_they_lack_and_nobody_elses_name() {
+        let lacks = |allow: &[&str], provider, person: &Person| {
+            let allow: Vec<Allow> = allow.iter().map(|text| text.parse().unwrap()).collect();
+            lacking(&allow, provider, person)
+        };
+        let entries = [
+            "github-org:other",
+            "email:bob@example.com",
+            "email:eve@example.com",
+            "github:bob",
+            "domain:acme.example",
+        ];
+        insta::assert_snapshot!(
+            lacks(&entries, Named::Github, &alice()),
+            @"no active membership of `other` is shown to this index (the organisation may have to approve it); the verified e-mail address is not one of those named; the login is not one of those named; no verified e-mail address is in `acme.example`"
+        );
+        insta::assert_snapshot!(
+            lacks(&entries, Named::Oidc, &Person::default()),
+            @"no verified e-mail address is told at all; no verified e-mail address is in `acme.example`"
+        );
+        insta::assert_snapshot!(lacks(&["everyone:google"], Named::Oidc, &alice()), @"nobody is let in by this provider");
     }
 
     #[test]

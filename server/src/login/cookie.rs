@@ -22,12 +22,15 @@ pub(crate) enum Cookie {
 }
 
 impl Cookie {
-    fn name(self, base: &Url) -> &'static str {
-        match (self, is_secure(base)) {
-            (Cookie::Session, true) => "__Host-mcpindex",
-            (Cookie::Session, false) => "mcpindex",
-            (Cookie::SignIn, true) => "__Host-mcpindex-sign-in",
-            (Cookie::SignIn, false) => "mcpindex-sign-in",
+    fn name(self, base: &Url) -> String {
+        let name = match self {
+            Cookie::Session => "mcpindex",
+            Cookie::SignIn => "mcpindex-sign-in",
+        };
+        match is_secure(base) {
+            true => format!("__Host-{name}"),
+            // Browsers send a host's cookies to all of its ports, so that two indexes on one machine need two names.
+            false => format!("{name}-{}", base.port_or_known_default().unwrap_or_default()),
         }
     }
 
@@ -90,7 +93,7 @@ mod tests {
         );
         insta::assert_snapshot!(
             set("http://127.0.0.1:8080/"),
-            @"mcpindex=SECRET; Path=/; Max-Age=604800; HttpOnly; SameSite=Lax"
+            @"mcpindex-8080=SECRET; Path=/; Max-Age=604800; HttpOnly; SameSite=Lax"
         );
     }
 
@@ -112,7 +115,11 @@ mod tests {
         assert!(!found(https, "__Host-mcpindex=short"));
         assert!(found(
             "http://127.0.0.1:1/",
-            &format!("mcpindex=; mcpindex={secret}")
+            &format!("mcpindex-1=; mcpindex-1={secret}")
         ));
+        assert!(
+            !found("http://127.0.0.1:1/", &format!("mcpindex-2={secret}")),
+            "another index on this machine"
+        );
     }
 }

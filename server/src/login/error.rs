@@ -38,8 +38,12 @@ pub(crate) enum SignInError {
     #[error("the clocks of this index and of {provider} differ too much: {reason}")]
     Clock { provider: String, reason: String },
     /// The settings let somebody else in.
-    #[error("`{login}` of {provider} may not use this index")]
-    NotAdmitted { provider: String, login: String },
+    #[error("`{login}` of {provider} may not use this index: {lacking}")]
+    NotAdmitted {
+        provider: String,
+        login: String,
+        lacking: String,
+    },
     /// An administrator disabled the account.
     #[error("the account `{login}` is disabled")]
     Disabled { login: String },
@@ -66,6 +70,14 @@ impl SignInError {
         }
     }
 
+    /// Whether it is who signed in that can't come in here, and somebody else may.
+    pub(crate) fn wants_another_account(&self) -> bool {
+        matches!(
+            self,
+            SignInError::NotAdmitted { .. } | SignInError::Disabled { .. }
+        )
+    }
+
     /// The provider's own word for why, from a query or an answer.
     pub(crate) fn refused(provider: &str, word: &str) -> SignInError {
         let plain = |c: &char| c.is_ascii_alphanumeric() || "_-.".contains(*c);
@@ -81,6 +93,12 @@ impl SignInError {
 impl From<SignInError> for Problem {
     fn from(error: SignInError) -> Problem {
         let (status, kind, title, advice) = match &error {
+            SignInError::Store(StoreError::Refused { .. }) => (
+                StatusCode::BAD_GATEWAY,
+                "provider-unusable",
+                "What the provider tells can't be kept",
+                "nobody was signed in; tell the administrator of this index",
+            ),
             SignInError::Store(_) | SignInError::Internal(_) => {
                 return match error {
                     SignInError::Store(error) => error.into(),

@@ -79,6 +79,16 @@ impl Github {
         })
     }
 
+    /// Whether it is the one where anybody has an account.
+    pub(crate) fn is_public(&self) -> bool {
+        self.url.host_str() == Some("github.com")
+    }
+
+    /// What its accounts are of.
+    pub(crate) fn issuer(&self) -> String {
+        self.url.as_str().trim_end_matches('/').to_owned()
+    }
+
     pub(crate) fn authorize_url(&self, redirect: &Url, secret: &Secret) -> Result<Url, SignInError> {
         let mut scopes = Vec::new();
         if !self.organisations.is_empty() {
@@ -131,7 +141,7 @@ impl Github {
             }
         }
         Ok(Person {
-            issuer: self.url.as_str().trim_end_matches('/').to_owned(),
+            issuer: self.issuer(),
             subject: user.id.to_string(),
             login: user.login,
             domains: Person::domains_of(&emails),

@@ -8,6 +8,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use mcpindex::clock::Clock;
 use openidconnect::core::{
     CoreGenderClaim, CoreIdTokenVerifier, CoreJsonWebKeySet, CoreJweContentEncryptionAlgorithm,
     CoreJwsSigningAlgorithm,
@@ -27,6 +28,8 @@ use super::exchange::{self, Exchange, Registered};
 use super::outgoing::{Outgoing, OutgoingError};
 use super::secret::{Secret, same};
 
+/// Google's issuer.
+pub(crate) const GOOGLE: &str = "https://accounts.google.com";
 /// Seconds that what an issuer says of itself is used.
 const KEEP: i64 = 600;
 /// Seconds between two looks for a key that is not known.
@@ -34,7 +37,7 @@ const LOOK_AGAIN: i64 = 60;
 /// Seconds after a failed look in which no other is made.
 const LEAVE_ALONE: i64 = 5;
 /// Seconds that the issuer's clock may be ahead or behind.
-const SKEW: i64 = 60;
+pub(super) const SKEW: i64 = 60;
 
 /// An issuer by the settings.
 #[derive(Debug)]
@@ -58,7 +61,7 @@ struct Known {
 
 /// What the issuer says of itself.
 #[derive(Debug, Clone)]
-struct Issuer {
+pub(super) struct Issuer {
     metadata: Metadata,
     keys: CoreJsonWebKeySet,
 }
@@ -92,18 +95,34 @@ type Claims = IdTokenClaims<More, CoreGenderClaim>;
 struct UserInfo {
     sub: String,
     email: Option<String>,
-    email_verified: Option<bool>,
+    email_verified: Option<MaybeWritten>,
     preferred_username: Option<String>,
-    name: Option<String>,
+}
+
+/// A truth value, which some issuers write as a text. The ID token's are read alike by the crate.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum MaybeWritten {
+    Bool(bool),
+    Text(String),
+}
+
+impl MaybeWritten {
+    fn is_true(&self) -> bool {
+        match self {
+            MaybeWritten::Bool(value) => *value,
+            MaybeWritten::Text(text) => text == "true",
+        }
+    }
 }
 
 impl Oidc {
-    pub(crate) fn new(label: String, issuer: String, client: Registered, hosts_domains: bool) -> Oidc {
+    pub(crate) fn new(label: String, issuer: String, client: Registered) -> Oidc {
         Oidc {
             label,
+            hosts_domains: issuer == GOOGLE,
             issuer,
             client,
-            hosts_domains,
             known: Mutex::default(),
         }
     }
@@ -114,9 +133,9 @@ impl Oidc {
         out: &Outgoing,
         redirect: &Url,
         secret: &Secret,
-        now: i64,
+        clock: &dyn Clock,
     ) -> Result<Url, SignInError> {
-        let metadata = self.known(out, now).await?.metadata;
+        let metadata = self.known(out, clock).await?.metadata;
         let scopes = ["openid", "email", "profile"];
         exchange::authorize_url(
             &self.client,
@@ -135,10 +154,10 @@ impl Oidc {
         redirect: &Url,
         answer: (&str, Option<&str>),
         secret: &Secret,
-        now: i64,
+        clock: &dyn Clock,
     ) -> Result<Person, SignInError> {
         let (code, iss) = answer;
-        let metadata = self.known(out, now).await?.metadata;
+        let metadata = self.known(out, clock).await?.metadata;
         match iss {
             Some(iss) if iss != self.issuer => {
                 return Err(self.not_believed("it comes from another issuer than the one that was asked"));
@@ -163,7 +182,7 @@ impl Oidc {
         let token = tokens
             .id
             .ok_or_else(|| self.not_believed("there is no ID token in it"))?;
-        let claims = self.claims(out, &token, secret, now).await?;
+        let claims = self.claims(out, &token, secret, clock).await?;
         self.person_of(out, &metadata, &claims, &tokens.access).await
     }
 
@@ -177,31 +196,41 @@ impl Oidc {
         out: &Outgoing,
         token: &SecretString,
         secret: &Secret,
-        now: i64,
+        clock: &dyn Clock,
     ) -> Result<Claims, SignInError> {
+        let now = clock.unix_seconds();
         let token: Token = token
             .expose_secret()
             .parse()
             .map_err(|_| self.not_believed("its ID token can't be read"))?;
         let nonce = secret.derive("nonce").map(Nonce::new);
         let nonce = nonce.ok_or_else(|| SignInError::Internal("no HMAC".to_owned()))?;
-        let keys = self.known(out, now).await?.keys;
+        let keys = self.known(out, clock).await?.keys;
         let claims = match self.verified(&token, &nonce, keys, now)? {
             Some(claims) => claims,
             // The issuer may have changed its keys since we looked.
-            None => match self.look_again(out, now).await? {
-                Some(keys) => self.verified(&token, &nonce, keys, now)?,
-                None => None,
+            None => {
+                let keys = self.look_again(out, clock).await?;
+                self.verified(&token, &nonce, keys, now)?
             }
             .ok_or_else(|| {
                 self.not_believed("its ID token is signed with a key that the issuer doesn't publish")
             })?,
         };
-        if claims
-            .authorized_party()
-            .is_some_and(|party| party.as_str() != self.client.id)
-        {
+        // Whom it was given to, which a token for several clients must say.
+        let is_for_us_alone = claims
+            .audiences()
+            .iter()
+            .all(|audience| audience.as_str() == self.client.id);
+        let is_given_to_us = match claims.authorized_party() {
+            Some(party) => party.as_str() == self.client.id,
+            None => is_for_us_alone,
+        };
+        if !is_given_to_us {
             return Err(self.not_believed("its ID token was made for another client (`azp`)"));
+        }
+        if claims.subject().as_str().trim().is_empty() {
+            return Err(self.not_believed("its ID token doesn't say whom it is about (`sub`)"));
         }
         Ok(claims)
     }
@@ -223,6 +252,8 @@ impl Oidc {
                     CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha256,
                     CoreJwsSigningAlgorithm::EcdsaP256Sha256,
                 ])
+                // The audiences beside us are judged with `azp`.
+                .set_other_audience_verifier_fn(|_| true)
                 .set_time_fn(move || at(now - SKEW).into())
                 .set_issue_time_verifier_fn(move |issued| match issued.timestamp() - now {
                     ahead if ahead > SKEW => Err(format!("issued {ahead} s from now")),
@@ -283,8 +314,9 @@ impl Oidc {
         let mut email = claims.email().map(|email| email.as_str().to_owned());
         let mut verified = claims.email_verified();
         let mut login = claims.preferred_username().map(|name| name.as_str().to_owned());
-        // Strict issuers put these into `/userinfo` alone.
-        if let (true, Some(url)) = (email.is_none() || login.is_none(), &metadata.userinfo_endpoint) {
+        // Strict issuers put these into `/userinfo` alone, or the one beside the other.
+        let is_all_told = email.is_some() && verified.is_some() && login.is_some();
+        if let (false, Some(url)) = (is_all_told, &metadata.userinfo_endpoint) {
             let more: UserInfo = out
                 .json(url, Some(access))
                 .await
@@ -292,10 +324,13 @@ impl Oidc {
             if more.sub != subject {
                 return Err(self.not_believed("its `userinfo` tells of somebody else"));
             }
+            let more_verified = more.email_verified.as_ref().map(MaybeWritten::is_true);
             if email.is_none() {
-                (email, verified) = (more.email, more.email_verified);
+                (email, verified) = (more.email, more_verified);
+            } else if email == more.email {
+                verified = verified.or(more_verified);
             }
-            login = login.or(more.preferred_username).or(more.name);
+            login = login.or(more.preferred_username);
         }
         let hosted = &claims.additional_claims().hd;
         // Google verified an address elsewhere once, when the account was made; it may have changed hands since.
@@ -303,10 +338,13 @@ impl Oidc {
             verified == Some(true)
                 && (!self.hosts_domains || hosted.is_some() || email.ends_with("@gmail.com"))
         };
-        let emails: Vec<String> = email.clone().filter(vouched_for).into_iter().collect();
+        let emails: Vec<String> = email.filter(vouched_for).into_iter().collect();
         Ok(Person {
             issuer: self.issuer.clone(),
-            login: login.or(email).unwrap_or_else(|| subject.clone()),
+            // Never a name, nor an address that nobody verified: people choose these themselves.
+            login: login
+                .or_else(|| emails.first().cloned())
+                .unwrap_or_else(|| subject.clone()),
             subject,
             domains: match self.hosts_domains {
                 true => hosted.clone().into_iter().collect(),
@@ -317,58 +355,64 @@ impl Oidc {
         })
     }
 
-    /// What the issuer says of itself, asked when it was not within the last ten minutes. Whoever comes meanwhile waits.
-    async fn known(&self, out: &Outgoing, now: i64) -> Result<Issuer, SignInError> {
+    /// What the issuer says of itself, asked when it was not within the last ten minutes. Whoever comes meanwhile waits for that
+    /// one look and shares what came of it, a failure too.
+    async fn known(&self, out: &Outgoing, clock: &dyn Clock) -> Result<Issuer, SignInError> {
+        let came_at = clock.unix_seconds();
         let mut known = self.known.lock().await;
+        let now = clock.unix_seconds();
         if let Some((issuer, since)) = &known.issuer
             && (0..KEEP).contains(&(now - since))
         {
             return Ok(issuer.clone());
         }
         if let Some((since, reason)) = &known.failed
-            && (0..LEAVE_ALONE).contains(&(now - since))
+            && *since <= now
+            && came_at - since < LEAVE_ALONE
         {
             return Err(SignInError::down(&self.label, reason));
         }
         match self.ask(out).await {
             Ok(issuer) => {
-                known.issuer = Some((issuer.clone(), now));
+                known.issuer = Some((issuer.clone(), clock.unix_seconds()));
                 known.failed = None;
                 Ok(issuer)
             }
             Err(error) => {
                 if let SignInError::Down { reason, .. } = &error {
-                    known.failed = Some((now, reason.clone()));
+                    known.failed = Some((clock.unix_seconds(), reason.clone()));
                 }
                 Err(error)
             }
         }
     }
 
-    /// The keys anew; `None` when that was done within the last minute.
-    async fn look_again(&self, out: &Outgoing, now: i64) -> Result<Option<CoreJsonWebKeySet>, SignInError> {
+    /// The keys anew, or those that came of looking within the last minute.
+    async fn look_again(&self, out: &Outgoing, clock: &dyn Clock) -> Result<CoreJsonWebKeySet, SignInError> {
         let mut known = self.known.lock().await;
-        if known
-            .looked_again
-            .is_some_and(|since| (0..LOOK_AGAIN).contains(&(now - since)))
+        let now = clock.unix_seconds();
+        if let (Some(since), Some((issuer, _))) = (known.looked_again, &known.issuer)
+            && (0..LOOK_AGAIN).contains(&(now - since))
         {
-            return Ok(None);
+            return Ok(issuer.keys.clone());
         }
         known.looked_again = Some(now);
         let issuer = self.ask(out).await?;
-        known.issuer = Some((issuer.clone(), now));
-        Ok(Some(issuer.keys))
+        known.issuer = Some((issuer.clone(), clock.unix_seconds()));
+        Ok(issuer.keys)
     }
 
-    async fn ask(&self, out: &Outgoing) -> Result<Issuer, SignInError> {
+    /// Where the issuer says what it is.
+    pub(super) fn configuration(&self) -> Result<Url, SignInError> {
+        let issuer = self.issuer.strip_suffix('/').unwrap_or(&self.issuer);
+        let configuration = format!("{issuer}/.well-known/openid-configuration");
+        Url::parse(&configuration).map_err(|error| SignInError::Internal(error.to_string()))
+    }
+
+    /// Looks at what the issuer says of itself and at its keys.
+    pub(super) async fn ask(&self, out: &Outgoing) -> Result<Issuer, SignInError> {
         let down = |error: OutgoingError| SignInError::down(&self.label, &error);
-        let configuration = format!(
-            "{}/.well-known/openid-configuration",
-            self.issuer.strip_suffix('/').unwrap_or(&self.issuer)
-        );
-        let configuration =
-            Url::parse(&configuration).map_err(|error| SignInError::Internal(error.to_string()))?;
-        let metadata: Metadata = out.json(&configuration, None).await.map_err(down)?;
+        let metadata: Metadata = out.json(&self.configuration()?, None).await.map_err(down)?;
         if !same(&metadata.issuer, &self.issuer) {
             let found: String = metadata.issuer.chars().filter(|c| *c != '`').take(200).collect();
             return Err(self.not_believed(format!(

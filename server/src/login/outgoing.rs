@@ -68,6 +68,15 @@ impl Outgoing {
         Ok(answer)
     }
 
+    /// What is at an address, whatever the status.
+    pub(crate) async fn get(&self, url: &Url) -> Result<HttpResponse, OutgoingError> {
+        let mut request = reqwest::Request::new(reqwest::Method::GET, url.clone());
+        request
+            .headers_mut()
+            .insert(ACCEPT, HeaderValue::from_static("application/json"));
+        self.send(request).await
+    }
+
     /// Reads JSON at an address, with an access token where one is given.
     pub(crate) async fn json<T: DeserializeOwned>(
         &self,

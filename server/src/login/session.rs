@@ -3,14 +3,15 @@
 //! Invariant: nothing is changed by a request that another site could have caused: a form must come from these pages and
 //! carry what only they know.
 
+use axum::extract::Request;
 use axum::http::header::{HOST, ORIGIN};
-use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use mcpindex::index::is_loopback;
 use mcpindex_store::StoreError;
 use mcpindex_store::accounts::{Account, SecretHash};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::cookie::Cookie;
-use super::is_loopback;
 use super::secret::same;
 use crate::app::App;
 use crate::problem::Problem;
@@ -45,6 +46,7 @@ pub(crate) async fn signed_in(app: &App, headers: &HeaderMap) -> Result<Option<S
     };
     let session = secret.hash();
     let account = app.store.session(session, app.now()).await?;
+    let account = account.filter(|account| app.login.may_be_signed_in(account));
     Ok(account.map(|account| SignedIn {
         account,
         csrf: csrf.into(),
@@ -82,6 +84,17 @@ pub(crate) fn from_our_pages(app: &App, headers: &HeaderMap) -> Result<(), Probl
     match ours {
         true => Ok(()),
         false => Err(not_ours("the form was not sent by a page of this index")),
+    }
+}
+
+/// Writes the authority of an HTTP/2 request as the header that it is in HTTP/1.1, where it has none.
+pub(crate) fn name_host(request: &mut Request) {
+    let authority = request
+        .uri()
+        .authority()
+        .and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
+    if let Some(authority) = authority {
+        request.headers_mut().entry(HOST).or_insert(authority);
     }
 }
 

@@ -6,23 +6,22 @@
 //! Invariant: no key and no code is made but by a form of a page of ours, in the session that the page was made for.
 
 use askama::Template;
-use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::Response;
-use mcpindex_store::signals::Network;
+use mcpindex::login::code;
 
-use super::sign_in::{at_its_name, sign_in_first, unkept};
+use super::sign_in::{OwnForm, at_its_name, sign_in_first, unkept};
 use super::{Frame, page};
-use crate::access::issue::{USUAL_DAYS, Wish, issue};
+use crate::access::issue::USUAL_DAYS;
 use crate::app::App;
 use crate::headers::allow_form_target;
 use crate::links;
 use crate::login::key;
-use crate::login::program::{CliRequest, PublishedCallback, Wrong, short_code};
+use crate::login::program::{CliRequest, PublishedCallback, Wrong};
 use crate::login::secret::Secret;
-use crate::login::session::{SignedIn, checked_form, signed_in};
+use crate::login::session::{SignedIn, signed_in};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::words::Words;
@@ -52,15 +51,9 @@ pub(crate) async fn cli(State(app): State<App>, uri: Uri, headers: HeaderMap) ->
         return Ok(there);
     }
     let Some(signed_in) = signed_in(&app, &headers).await? else {
-        let parameters: Vec<(&str, Option<String>)> = asked
-            .parameters()
-            .into_iter()
-            .map(|(name, value)| (name, Some(value)))
-            .collect();
-        let next = links::with_query("/cli/login", &parameters);
-        return Ok(sign_in_first(&app, &next, query.value("provider")));
+        return Ok(sign_in_first(&app, &asked.address(), query.value("provider")));
     };
-    let code = Some(short_code(&asked.challenge));
+    let code = Some(code::of_challenge(&asked.challenge));
     let mut response = consent(
         &app,
         &signed_in,
@@ -123,28 +116,43 @@ fn to_program(url: &str) -> Result<Response, Problem> {
 }
 
 /// `POST /cli/login`
-pub(crate) async fn decide_cli(
-    State(app): State<App>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Response, Problem> {
-    let form = Query::of_form(&body);
-    let signed_in = checked_form(&app, &headers, form.value("csrf")).await?;
-    let asked = read(&app, &form)?;
-    if form.value("decision") != Some("allow") {
+pub(crate) async fn decide_cli(State(app): State<App>, request: Request) -> Result<Response, Problem> {
+    let again = |fields: &Query, problem| match read(&app, fields) {
+        Ok(asked) => begin_again(problem, &asked.address()),
+        Err(wrong) => wrong,
+    };
+    let form = OwnForm::or(&app, request, again).await?;
+    let asked = read(&app, &form.fields)?;
+    if form.fields.value("decision") != Some("allow") {
         return to_program(&asked.refused(&app.base));
     }
     let code = Secret::generate().map_err(|error| Problem::internal(&error))?;
     app.store
         .add_code(
             code.hash(),
-            signed_in.account.id,
+            form.signed_in.account.id,
             &asked.challenge,
             &asked.name,
             app.now(),
         )
         .await?;
     to_program(&asked.allowed(&app.base, code.expose()))
+}
+
+/// Whose session is over signs in and decides then, in the same place.
+fn begin_again(problem: Problem, next: &str) -> Problem {
+    match problem.status {
+        StatusCode::UNAUTHORIZED => {
+            let login = links::with_query("/login", &[("next", Some(next.to_owned()))]);
+            problem.with_way(login, "Sign in")
+        }
+        _ => problem,
+    }
+}
+
+fn published_address(callback: &PublishedCallback) -> String {
+    let parameters = [("cli_callback", Some(callback.as_str().to_owned()))];
+    links::with_query("/cli/published", &parameters)
 }
 
 fn callback_of(app: &App, parameters: &Query) -> Result<PublishedCallback, Problem> {
@@ -175,10 +183,7 @@ pub(crate) async fn published(
     }
     let fields = vec![("cli_callback", callback.as_str().to_owned())];
     let Some(signed_in) = signed_in(&app, &headers).await? else {
-        let next = links::with_query(
-            "/cli/published",
-            &[("cli_callback", Some(callback.as_str().to_owned()))],
-        );
+        let next = published_address(&callback);
         return Ok(sign_in_first(&app, &next, query.value("provider")));
     };
     let origin = callback.origin().to_owned();
@@ -189,12 +194,13 @@ pub(crate) async fn published(
 
 /// `POST /cli/published`
 pub(crate) async fn decide_published(State(app): State<App>, request: Request) -> Result<Response, Problem> {
-    let address = app.access.sender(request.extensions(), request.headers());
-    let headers = request.headers().clone();
-    let form = super::sign_in::form_of(request).await?;
-    let signed_in = checked_form(&app, &headers, form.value("csrf")).await?;
-    let callback = callback_of(&app, &form)?;
-    if form.value("decision") != Some("allow") {
+    let again = |fields: &Query, problem| match callback_of(&app, fields) {
+        Ok(callback) => begin_again(problem, &published_address(&callback)),
+        Err(wrong) => wrong,
+    };
+    let form = OwnForm::or(&app, request, again).await?;
+    let callback = callback_of(&app, &form.fields)?;
+    if form.fields.value("decision") != Some("allow") {
         // The published client knows no refusal; its terminal waits until it gives up by itself.
         return Err(Problem::of_sign_in(
             StatusCode::FORBIDDEN,
@@ -204,19 +210,7 @@ pub(crate) async fn decide_published(State(app): State<App>, request: Request) -
         )
         .with_way("/account", "Your keys"));
     }
-    let wish = Wish {
-        name: key::PUBLISHED.to_owned(),
-        scopes: key::scopes(),
-        days: Some(USUAL_DAYS),
-    };
-    let issued = issue(
-        &app.store,
-        &signed_in.account,
-        &wish,
-        Some(Network::of(address)),
-        app.now(),
-    )
-    .await;
-    let (text, _) = issued.map_err(key::not_issued)?;
+    let wish = key::wish(key::PUBLISHED);
+    let (text, _) = key::issued(&app, &form.signed_in.account, &wish, form.address).await?;
     to_program(&callback.with_key(text.expose()))
 }

@@ -11,14 +11,17 @@ use askama::Template;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
+use mcpindex::index::is_loopback;
+use mcpindex::login::code;
+use url::Url;
 
-use super::sign_in::{at_its_name, form_of, sign_in_first, unkept};
+use super::sign_in::{OwnForm, at_its_name, sign_in_first, unkept};
 use super::{Frame, page};
 use crate::access::issue::USUAL_DAYS;
-use crate::access::limits::Counted;
+use crate::access::limits::{Counted, Sender};
+use crate::api::sign_in::USER_CODE;
 use crate::app::App;
-use crate::login::program::typed_code;
-use crate::login::session::{SignedIn, checked_form, signed_in};
+use crate::login::session::{SignedIn, signed_in};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::when::{When, when};
@@ -92,25 +95,37 @@ pub(crate) async fn device(
     }
 }
 
-/// The sender of a form about a device, and its fields.
-async fn form(app: &App, request: Request) -> Result<(IpAddr, SignedIn, Query), Problem> {
+/// A form about a device: one of ours, and within what one address and one account may send, since whoever has many of the one
+/// has few of the other.
+async fn form(app: &App, request: Request, too_many: &str) -> Result<OwnForm, Problem> {
     is_on(app)?;
-    let address = app.access.sender(request.extensions(), request.headers());
-    let headers = request.headers().clone();
-    let form = form_of(request).await?;
-    let signed_in = checked_form(app, &headers, form.value("csrf")).await?;
-    Ok((address, signed_in, form))
+    let form = OwnForm::of(app, request).await?;
+    let senders = [
+        Sender::Address(form.address),
+        Sender::Account(form.signed_in.account.id),
+    ];
+    let limits = &app.access.limits;
+    match senders
+        .into_iter()
+        .all(|sender| limits.allows(Counted::DeviceEntry, sender, 1))
+    {
+        true => Ok(form),
+        false => Err(Problem::limited(too_many)),
+    }
+}
+
+/// The code that was typed in, as it is kept; `None` when it is none.
+fn user_code(fields: &Query) -> Option<String> {
+    let letters = code::typed(fields.value("code")?, USER_CODE)?;
+    Some(code::grouped(&letters))
 }
 
 /// `POST /device`: a code was typed in.
 pub(crate) async fn enter(State(app): State<App>, request: Request) -> Result<Response, Problem> {
-    let (address, signed_in, form) = form(&app, request).await?;
-    if !app.access.limits.allows(Counted::DeviceEntry, address, 1) {
-        return Err(Problem::limited("too many codes were typed in from your address"));
-    }
-    let Some(code) = typed_code(form.value("code").unwrap_or_default()) else {
+    let form = form(&app, request, "too many codes were typed in").await?;
+    let Some(code) = user_code(&form.fields) else {
         let wrong = Some("A code has eight letters, such as WDJB-MJHT.");
-        return show(&app, &signed_in, Step::Enter { wrong });
+        return show(&app, &form.signed_in, Step::Enter { wrong });
     };
     let step = match app.store.device(&code, app.now()).await? {
         Some(asked) => Step::Decide {
@@ -125,22 +140,17 @@ pub(crate) async fn enter(State(app): State<App>, request: Request) -> Result<Re
             ),
         },
     };
-    show(&app, &signed_in, step)
+    show(&app, &form.signed_in, step)
 }
 
 /// `POST /device/decision`
 pub(crate) async fn decide(State(app): State<App>, request: Request) -> Result<Response, Problem> {
-    let (address, signed_in, form) = form(&app, request).await?;
-    if !app.access.limits.allows(Counted::DeviceEntry, address, 1) {
-        return Err(Problem::limited(
-            "too many codes were decided on from your address",
-        ));
-    }
-    let allowed = form.value("decision") == Some("allow");
-    let code = typed_code(form.value("code").unwrap_or_default()).unwrap_or_default();
+    let form = form(&app, request, "too many codes were decided on").await?;
+    let allowed = form.fields.value("decision") == Some("allow");
+    let code = user_code(&form.fields).unwrap_or_default();
     let decided = app
         .store
-        .decide_device(&code, signed_in.account.id, allowed, app.now())
+        .decide_device(&code, form.signed_in.account.id, allowed, app.now())
         .await?;
     if !decided {
         return Err(Problem::of_sign_in(
@@ -151,13 +161,17 @@ pub(crate) async fn decide(State(app): State<App>, request: Request) -> Result<R
         )
         .with_way("/device", "Enter another code"));
     }
-    show(&app, &signed_in, Step::Done { allowed })
+    show(&app, &form.signed_in, Step::Done { allowed })
 }
 
-/// Where a request comes from, as coarse as people need it to tell their own network from another.
-pub(crate) fn network_shown(address: IpAddr) -> String {
+/// Where a request comes from, as coarse as people need it to tell their own network from another. `base` is where people reach
+/// this index: elsewhere, this machine's own address is that of a proxy that the settings don't name.
+pub(crate) fn network_shown(address: IpAddr, base: &Url) -> String {
     match address.to_canonical() {
-        address if address.is_loopback() => "this server's own machine".to_owned(),
+        address if address.is_loopback() && is_loopback(base) => "this server's own machine".to_owned(),
+        address if address.is_loopback() => {
+            "not known: the proxy on this server's machine is not named in `[server] proxies`".to_owned()
+        }
         IpAddr::V4(address) => {
             let [a, b, c, _] = address.octets();
             format!("{a}.{b}.{c}.0/24")
@@ -175,10 +189,20 @@ mod tests {
 
     #[test]
     fn a_network_is_shown_as_coarse_as_it_is_kept() {
-        let check = |address: &str, shown: &str| assert_eq!(network_shown(address.parse().unwrap()), shown);
+        let at = |base: &str, address: &str| network_shown(address.parse().unwrap(), &base.parse().unwrap());
+        let check = |address: &str, shown: &str| assert_eq!(at("http://127.0.0.1:8080/", address), shown);
         check("203.0.113.9", "203.0.113.0/24");
         check("::ffff:203.0.113.9", "203.0.113.0/24");
         check("2001:db8:1:2::3", "2001:db8:1::/48");
         check("127.0.0.1", "this server's own machine");
+    }
+
+    #[test]
+    fn a_stranger_behind_a_proxy_that_nobody_named_is_not_this_machine() {
+        let base = "https://index.example/".parse().unwrap();
+        for address in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
+            let shown = network_shown(address.parse().unwrap(), &base);
+            assert!(shown.starts_with("not known"), "{address}: {shown}");
+        }
     }
 }

@@ -19,6 +19,7 @@ use crate::links;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::state::State as Standing;
+use crate::vetting::is_stale;
 use crate::when::{When, when};
 use crate::words::Words;
 
@@ -48,6 +49,9 @@ struct ServerPage {
     looked: Option<When>,
     declared: Option<Declared>,
     /// Whether the last look determined nothing, so that what is declared comes from an earlier one.
+    /// What follows is from before the last look.
+    last_look_failed: bool,
+    /// What follows says nothing about today.
     stale: bool,
     drift_count: i64,
     /// The newest drift; not on later pages of the timeline.
@@ -171,7 +175,8 @@ pub(crate) async fn server(
         detail: server.detail.as_deref().map(Words::text),
         added: when(server.added_at, now),
         looked: server.looked_at.and_then(|at| when(at, now)),
-        stale: declared.is_some() && !server.outcome.is_some_and(Outcome::has_surface),
+        last_look_failed: declared.is_some() && !server.outcome.is_some_and(Outcome::has_surface),
+        stale: server.determined_at.is_some_and(|at| is_stale(at, now)),
         declared,
         drift_count: server.drifts,
         latest,

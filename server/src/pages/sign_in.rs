@@ -3,34 +3,46 @@
 //! Invariant: whoever comes back must hold the cookie that they were sent away with, once; a session's secret is new with each
 //! sign-in; nobody is led on to another site.
 
+use std::net::IpAddr;
+
 use askama::Template;
-use axum::body::Bytes;
 use axum::extract::{Path, Request, State};
 use axum::http::header::{CACHE_CONTROL, SET_COOKIE};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, Uri, Version};
 use axum::response::{IntoResponse, Redirect, Response};
 use mcpindex_store::accounts::SignIn;
 use url::Url;
 
 use super::{Frame, page};
 use crate::access::limits::Counted;
+use crate::api::bytes_of;
 use crate::app::App;
 use crate::links;
+use crate::login::DEV;
 use crate::login::admission::Person;
 use crate::login::cookie::Cookie;
 use crate::login::error::SignInError;
 use crate::login::secret::{Secret, same};
-use crate::login::session::{checked_form, elsewhere, from_our_pages, signed_in};
+use crate::login::session::{SignedIn, checked_form, elsewhere, from_our_pages, signed_in};
 use crate::login::settings::Named;
 use crate::problem::Problem;
 use crate::query::Query;
 
 /// The longest address that somebody goes on to after signing in, in bytes.
 const MAX_NEXT: usize = 2_000;
+/// The parameter by which somebody asks to sign in as somebody else than the provider has them signed in as.
+const ANOTHER: &str = "another";
 /// The longest login that is kept, in letters.
 const MAX_LOGIN: usize = 100;
-/// The issuer of whoever signs in at a development index.
-const DEV: &str = "dev";
+
+/// What proxies add to what they pass on.
+const FORWARDED: [&str; 5] = [
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-real-ip",
+];
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
@@ -56,6 +68,13 @@ pub(super) fn unkept(answer: impl IntoResponse) -> Response {
         .headers_mut()
         .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+/// Whether an answer may be made smaller by a compressor. One that no cache keeps holds a form's token beside what its address
+/// says, and how small that gets would tell the token, letter by letter (BREACH).
+pub(crate) fn may_be_compressed(_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions) -> bool {
+    let value = headers.get(CACHE_CONTROL).and_then(|value| value.to_str().ok());
+    !value.is_some_and(|value| value.contains("no-store"))
 }
 
 /// Where a page is asked for under the name that it must have, if that is another one.
@@ -84,13 +103,14 @@ fn safe_next(base: &Url, next: Option<&str>) -> String {
     let home = || "/".to_owned();
     let Some(next) = next else { return home() };
     let is_path = next.starts_with('/') && !next.starts_with("//");
-    if !is_path || next.len() > MAX_NEXT || next.contains(|c: char| c == '\\' || c.is_control()) {
+    if !is_path || next.contains(|c: char| c == '\\' || c.is_control()) {
         return home();
     }
     let Ok(url) = base.join(next) else { return home() };
     let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
     // What is a path as it was written may be another host once its dots are taken out: `/.//evil.example`.
-    match url.origin() == base.origin() && !path.starts_with("//") {
+    // As it is written now: what was short may be long once it is percent-encoded.
+    match url.origin() == base.origin() && !path.starts_with("//") && path.len() <= MAX_NEXT {
         true => path.to_owned(),
         false => home(),
     }
@@ -167,16 +187,21 @@ pub(crate) async fn start(
     if let Some(there) = at_its_name(&app, headers, uri) {
         return Ok(there);
     }
-    let next = safe_next(&app.base, Query::lenient(uri).value("next"));
+    let query = Query::lenient(uri);
+    let next = safe_next(&app.base, query.value("next"));
     limit_starts(&app, &request)?;
     let secret = new_secret()?;
     let url = app
         .login
-        .authorize_url(named, &app.base, &secret, app.now())
+        .authorize_url(named, &app.base, &secret, &*app.clock)
         .await?;
-    let Some(url) = url else {
+    let Some(mut url) = url else {
         return Ok(sign_in_first(&app, &next, None));
     };
+    if query.value(ANOTHER).is_some() {
+        // Else a provider that knows the browser sends the same person again.
+        url.query_pairs_mut().append_pair("prompt", "select_account");
+    }
     app.store
         .begin_sign_in(secret.hash(), named.name(), &next, app.now())
         .await?;
@@ -214,25 +239,42 @@ pub(crate) async fn callback(
     let named = Named::from_name(&provider)
         .filter(|named| app.login.has(*named))
         .ok_or_else(Problem::no_page)?;
-    let came_back = came_back(&app, named, &Query::lenient(&uri), &headers).await;
-    let mut response = match came_back {
-        Ok(response) => response,
+    let query = Query::lenient(&uri);
+    let mut next = None;
+    let came_back = match came_back(&app, named, &query, &headers).await {
+        Ok((secret, wanted)) => {
+            let came_in = come_in(&app, named, &query, &headers, &secret, &wanted).await;
+            next = Some(wanted);
+            came_in
+        }
         // The cookie stays where the answer was none of this browser's own: its own may still come.
         Err(error @ SignInError::NotBegun) => return Err(error.into()),
-        Err(error) => Problem::from(error)
-            .with_way(format!("/auth/{}", named.name()), "Try again")
-            .into_response(),
+        Err(error) => Err(error),
     };
+    let mut response = came_back.unwrap_or_else(|error| {
+        let is_somebody_else = error.wants_another_account();
+        let parameters = [
+            ("next", next),
+            (ANOTHER, is_somebody_else.then(|| "1".to_owned())),
+        ];
+        let again = links::with_query(&format!("/auth/{}", named.name()), &parameters);
+        let title = match is_somebody_else {
+            true => "Sign in with another account",
+            false => "Try again",
+        };
+        Problem::from(error).with_way(again, title).into_response()
+    });
     set_cookie(&mut response, Cookie::SignIn.forget(&app.base));
     Ok(response)
 }
 
+/// The sign-in that this browser began and comes back from, which is over with this: its secret, and where it leads.
 async fn came_back(
     app: &App,
     named: Named,
     query: &Query,
     headers: &HeaderMap,
-) -> Result<Response, SignInError> {
+) -> Result<(Secret, String), SignInError> {
     let secret = Cookie::SignIn
         .of(&app.base, headers)
         .ok_or(SignInError::NotBegun)?;
@@ -245,9 +287,21 @@ async fn came_back(
         .take_sign_in(secret.hash(), app.now())
         .await?
         .ok_or(SignInError::Over)?;
-    if provider != named.name() {
-        return Err(SignInError::NotBegun);
+    match provider == named.name() {
+        true => Ok((secret, next)),
+        false => Err(SignInError::NotBegun),
     }
+}
+
+/// Signs in whoever the provider's answer tells of.
+async fn come_in(
+    app: &App,
+    named: Named,
+    query: &Query,
+    headers: &HeaderMap,
+    secret: &Secret,
+    next: &str,
+) -> Result<Response, SignInError> {
     if let Some(error) = query.value("error") {
         return Err(SignInError::refused(app.login.label(named), error));
     }
@@ -255,9 +309,9 @@ async fn came_back(
     let answer = (code, query.value("iss"));
     let person = app
         .login
-        .person(named, &app.base, answer, &secret, app.now())
+        .person(named, &app.base, answer, secret, &*app.clock)
         .await?;
-    welcome(app, headers, person, &next).await
+    welcome(app, headers, person, next).await
 }
 
 /// Makes the session of somebody who may in.
@@ -309,6 +363,11 @@ pub(crate) async fn dev(
     }
     limit_starts(&app, &request)?;
     let headers = request.headers().clone();
+    if FORWARDED.iter().any(|name| headers.contains_key(*name)) {
+        return Err(Problem::forbidden(
+            "this came through a proxy, and `[login] dev` is for this machine alone".to_owned(),
+        ));
+    }
     from_our_pages(&app, &headers)?;
     let form = form_of(request).await?;
     let login = form.value("login").unwrap_or_default().trim().to_owned();
@@ -332,22 +391,48 @@ pub(crate) async fn dev(
 }
 
 /// The fields of a form.
-pub(super) async fn form_of(request: Request) -> Result<Query, Problem> {
-    use axum::extract::FromRequest as _;
-    let too_large = |_| Problem::bad_body("a form of at most 64 KiB");
-    let body = Bytes::from_request(request, &()).await.map_err(too_large)?;
-    Ok(Query::of_form(&body))
+async fn form_of(request: Request) -> Result<Query, Problem> {
+    Ok(Query::of_form(&bytes_of(request).await?))
+}
+
+/// A form that a page of ours sent, and who sent it.
+pub(super) struct OwnForm {
+    pub(super) signed_in: SignedIn,
+    pub(super) address: IpAddr,
+    pub(super) fields: Query,
+}
+
+impl OwnForm {
+    /// Refuses a form that is none of ours, or of another session.
+    pub(super) async fn of(app: &App, request: Request) -> Result<OwnForm, Problem> {
+        OwnForm::or(app, request, |_, problem| problem).await
+    }
+
+    /// Refuses it with what `again` makes of the refusal: a way on from what the form was about.
+    pub(super) async fn or(
+        app: &App,
+        request: Request,
+        again: impl FnOnce(&Query, Problem) -> Problem,
+    ) -> Result<OwnForm, Problem> {
+        let address = app.access.sender(request.extensions(), request.headers());
+        let headers = request.headers().clone();
+        let fields = form_of(request).await?;
+        let signed_in = match checked_form(app, &headers, fields.value("csrf")).await {
+            Ok(signed_in) => signed_in,
+            Err(problem) => return Err(again(&fields, problem)),
+        };
+        Ok(OwnForm {
+            signed_in,
+            address,
+            fields,
+        })
+    }
 }
 
 /// `POST /logout`
-pub(crate) async fn logout(
-    State(app): State<App>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Response, Problem> {
-    let form = Query::of_form(&body);
-    let signed_in = checked_form(&app, &headers, form.value("csrf")).await?;
-    app.store.end_session(signed_in.session).await?;
+pub(crate) async fn logout(State(app): State<App>, request: Request) -> Result<Response, Problem> {
+    let form = OwnForm::of(&app, request).await?;
+    app.store.end_session(form.signed_in.session).await?;
     let mut response = unkept(Redirect::to("/"));
     set_cookie(&mut response, Cookie::Session.forget(&app.base));
     Ok(response)
@@ -382,6 +467,7 @@ mod tests {
         }
         check("/.//evil.example", "/");
         check(&format!("/{}", "a".repeat(MAX_NEXT)), "/");
+        check(&format!("/{}", "é".repeat(MAX_NEXT / 3)), "/");
         assert_eq!(safe_next(&base, None), "/");
     }
 }

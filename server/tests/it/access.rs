@@ -1,13 +1,11 @@
 //! Who gets in: a members-only index seen from outside, by its members, and what an answer says to caches and logs.
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
-use axum::extract::ConnectInfo;
-use axum::http::{Method, Request};
+use axum::body::Body;
+use axum::http::Method;
 use mcpindex::clock::Clock;
 use mcpindex_server::access::key::KeyText;
 use mcpindex_server::access::{Access, AccessRules, Metrics, Rates, Read};
@@ -17,9 +15,8 @@ use mcpindex_server::router::router;
 use mcpindex_store::Store;
 use mcpindex_store::accounts::{Account, KeyRecord, NewKey, Scope, Scopes, SignIn};
 use mcpindex_store::testing::TestStore;
-use tower::ServiceExt;
 
-use crate::client::{Answer, NOW, app};
+use crate::client::{self, Answer, NOW, app};
 use crate::programs::{Place, client};
 use crate::seed::{FILES, PENDING, seed};
 use crate::signals;
@@ -105,22 +102,9 @@ impl Index {
         headers: &[(&str, &str)],
         body: impl Into<Body>,
     ) -> Answer {
-        let mut request = Request::builder().method(method).uri(path);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let mut request = request.body(body.into()).unwrap();
-        let from: IpAddr = from.parse().unwrap();
-        request
-            .extensions_mut()
-            .insert(ConnectInfo(SocketAddr::new(from, 9)));
-        let response = self.router.clone().oneshot(request).await.unwrap();
-        let (parts, body) = response.into_parts();
-        Answer {
-            status: parts.status,
-            headers: parts.headers,
-            bytes: to_bytes(body, usize::MAX).await.unwrap().to_vec(),
-        }
+        let request = client::request(method, path, headers, body);
+        let request = client::from(from.parse().unwrap(), request);
+        client::answer(self.router.clone(), request).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -168,6 +152,7 @@ pub(crate) async fn key_of(
         scopes: Scopes::of(scopes),
         expires_at,
         network: None,
+        made_by: None,
     };
     Key {
         record: store.add_key(&key, NOW).await.unwrap(),
@@ -382,10 +367,10 @@ async fn what_everybody_may_ask_tells_nothing_of_a_members_only_index() {
     let told = async |path: &str| index.get(path).await.json().to_string();
     insta::assert_snapshot!(told("/healthz").await, @r#"{"status":"ok"}"#);
     insta::assert_snapshot!(told("/readyz").await, @r#"{"status":"ready"}"#);
-    insta::assert_snapshot!(told("/.well-known/mcp-index.json").await, @r#"{"api":"/api/v1","index":"mcpindex","read":"members","signals":null}"#);
+    insta::assert_snapshot!(told("/.well-known/mcp-index.json").await, @r#"{"api":"/api/v1","index":"mcpindex","read":"members","sign_in":{"device":false,"providers":[]},"signals":null}"#);
     let member = key(&database.store, &[Scope::Read]).await;
     let answer = index.get_with(&member.text, "/.well-known/mcp-index.json").await;
-    insta::assert_snapshot!(answer.json(), @r#"{"api":"/api/v1","index":"mcpindex","read":"members","signals":{"ingest":"/api/v1/drift","lookup":"/api/v1/drift/any","max_signals":256,"register":"/api/v1/drift/register","versions":[1,2]},"version":"0.0.0-test"}"#);
+    insta::assert_snapshot!(answer.json(), @r#"{"api":"/api/v1","index":"mcpindex","read":"members","sign_in":{"device":false,"providers":[]},"signals":{"ingest":"/api/v1/drift","lookup":"/api/v1/drift/any","max_signals":256,"register":"/api/v1/drift/register","versions":[1,2]},"version":"0.0.0-test"}"#);
     assert_eq!(answer.header("cache-control"), "private, no-cache");
     index.stop().await;
 }
@@ -472,6 +457,32 @@ async fn a_scope_opens_its_own_doors() {
         answer.json()["detail"],
         "the key lacks the scope `read`; use one that has it"
     );
+    index.stop().await;
+}
+
+#[tokio::test]
+async fn a_key_for_signals_alone_is_told_which_scope_its_questions_lack() {
+    let database = TestStore::sqlite().await;
+    let index = Index::members(&database.store);
+    let tells = key(&database.store, &[Scope::Ingest]).await;
+    // What `mcpindex login` gets, with which a gate both tells and asks.
+    let both = key(&database.store, &[Scope::Read, Scope::Ingest]).await;
+    for (method, path) in [
+        (Method::POST, "/api/v1/check"),
+        (Method::GET, "/api/v1/trust/tool/npm:docs/search"),
+        (Method::GET, "/api/v1/trust/server/npm:docs"),
+    ] {
+        let body = r#"{"items":[{"server":"npm:docs"}]}"#;
+        let refused = index.ask(&tells.text, method.clone(), path, body).await;
+        let said = refused.json();
+        assert_eq!(refused.status, 403, "{path}: {said}");
+        assert_eq!(
+            said["detail"], "the key lacks the scope `read`; use one that has it",
+            "{path}"
+        );
+        let answered = index.ask(&both.text, method, path, body).await;
+        assert_eq!(answered.status, 200, "{path}: {}", answered.text());
+    }
     index.stop().await;
 }
 
@@ -604,7 +615,7 @@ async fn no_key_comes_back_in_any_answer() {
         }
     }
     let refused = index.get(&format!("/api/v1/servers?key={stray}")).await;
-    insta::assert_snapshot!(refused.json()["detail"].as_str().unwrap(), @r#"send the key as `Authorization: Bearer mcpk_…`; addresses are kept in histories and logs, so put a new key in the place of this one (`mcpindex keys rotate`)"#);
+    insta::assert_snapshot!(refused.json()["detail"].as_str().unwrap(), @r#"send the key as `Authorization: Bearer mcpk_…`; addresses are kept in histories and logs, so revoke this one and get another (`mcpindex keys revoke`, then `mcpindex login`)"#);
     index.stop().await;
 }
 

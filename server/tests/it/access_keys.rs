@@ -128,6 +128,39 @@ async fn nobody_gets_more_than_the_key_allows() {
 }
 
 #[tokio::test]
+async fn a_key_made_with_a_key_does_not_outlive_it() {
+    on_each_backend(async |store| {
+        let index = Index::members(&store);
+        let ada = account(&store, "ada").await;
+        let end = NOW + 10 * DAY;
+        let asking = key_of(&store, &ada, &[Scope::Read], Some(end)).await;
+        let ends = async |path: &str, body: &str| {
+            let answer = index.ask(&asking.text, Method::POST, path, body).await;
+            assert_eq!(answer.status, 201, "{}", answer.text());
+            answer.json()["expires_at"].clone()
+        };
+        let its_own = "2026-12-10T17:04:05Z";
+        for days in ["", r#","expires_in_days":null"#, r#","expires_in_days":11"#] {
+            let wish = format!(r#"{{"name":"a","scopes":["read"]{days}}}"#);
+            assert_eq!(ends(KEYS, &wish).await, its_own, "{wish}");
+        }
+        let wish = r#"{"name":"a","scopes":["read"],"expires_in_days":9}"#;
+        assert_eq!(ends(KEYS, wish).await, "2026-12-09T17:04:05Z");
+        // Nor is another's place taken by one that does, nor its own.
+        let endless = key_of(&store, &ada, &[Scope::Read], None).await;
+        for old in [&endless, &asking] {
+            let rotate = format!("{KEYS}/{}/rotate", old.record.id);
+            assert_eq!(ends(&rotate, "").await, its_own);
+        }
+        index.clock.pass(10 * DAY);
+        let keys = store.keys(Some(ada.id)).await.unwrap();
+        assert!(keys.iter().all(|key| !key.works(end)), "{keys:?}");
+        index.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_wish_that_can_not_be_is_told_what_would_be_right() {
     let database = TestStore::sqlite().await;
     let index = Index::members(&database.store);
@@ -182,6 +215,114 @@ async fn a_rotated_key_works_for_another_day() {
         index.stop().await;
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_key_that_another_took_the_place_of_changes_no_keys_and_ends_itself() {
+    on_each_backend(async |store| {
+        let index = Index::members(&store);
+        let old = key(&store, &[Scope::Read]).await;
+        let path = |id: &str| format!("{KEYS}/{id}");
+        let rotate = format!("{}/rotate", path(&old.record.id));
+        let new = index.ask(&old.text, Method::POST, &rotate, "").await.json();
+        let (new_id, new_key) = (new["id"].as_str().unwrap(), new["key"].as_str().unwrap());
+        assert_eq!(new["made_by"], old.record.id.as_str());
+        let wish = r#"{"name":"a","scopes":["read"]}"#;
+        let asked = async |method, path: &str, body: &str| {
+            let answer = index.ask(&old.text, method, path, body).await;
+            assert!(
+                problem(&answer).contains("has taken the place"),
+                "{}",
+                answer.text()
+            );
+            answer.status.as_u16()
+        };
+        assert_eq!(asked(Method::POST, KEYS, wish).await, 403);
+        assert_eq!(asked(Method::DELETE, &path(new_id), "").await, 403);
+        let rotate_new = format!("{}/rotate", path(new_id));
+        assert_eq!(asked(Method::POST, &rotate_new, "").await, 403);
+        assert_eq!(index.get_with(new_key, "/api/v1/whoami").await.status, 200);
+        let own = path(&old.record.id);
+        assert_eq!(index.ask(&old.text, Method::DELETE, &own, "").await.status, 204);
+        assert_eq!(index.ask(new_key, Method::POST, KEYS, wish).await.status, 201);
+        index.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_was_made_with_a_lost_key_ends_with_it_when_that_is_asked() {
+    on_each_backend(async |store| {
+        let index = Index::members(&store);
+        let ada = account(&store, "ada").await;
+        let lost = key_of(&store, &ada, &[Scope::Read], None).await;
+        let other = key_of(&store, &ada, &[Scope::Read], None).await;
+        let wish = r#"{"name":"a","scopes":["read"]}"#;
+        let made = async |with: &str| {
+            let made = created(&index, with, wish).await;
+            made["key"].as_str().unwrap().to_owned()
+        };
+        let child = made(&lost.text).await;
+        let grandchild = made(&child).await;
+        let apart = made(&other.text).await;
+        let works = async |key: &str| index.get_with(key, "/api/v1/whoami").await.status == 200;
+        assert!(works(&child).await && works(&grandchild).await);
+        let path = format!("{KEYS}/{}", lost.record.id);
+        let answer = index
+            .ask(&other.text, Method::DELETE, &format!("{path}?made=all"), "")
+            .await;
+        assert_eq!(answer.status, 400);
+        assert_eq!(
+            index.ask(&other.text, Method::DELETE, &path, "").await.status,
+            204
+        );
+        assert!(works(&child).await, "the key alone");
+        let with_made = format!("{path}?made=too");
+        assert_eq!(
+            index
+                .ask(&other.text, Method::DELETE, &with_made, "")
+                .await
+                .status,
+            204
+        );
+        assert!(!works(&child).await && !works(&grandchild).await);
+        assert!(works(&apart).await && works(&other.text).await);
+        // A key that is reported takes along what was made with it.
+        let body = serde_json::json!({ "key": other.text }).to_string();
+        let report = "/api/v1/keys/report-leak";
+        assert_eq!(
+            index
+                .send("192.0.2.9", Method::POST, report, &[], body)
+                .await
+                .status,
+            204
+        );
+        assert!(!works(&other.text).await && !works(&apart).await);
+        index.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn keys_of_one_account_are_made_at_a_pace() {
+    let database = TestStore::sqlite().await;
+    let index = Index::members(&database.store);
+    let one = key(&database.store, &[Scope::Read]).await;
+    let wish = r#"{"name":"a","scopes":["read"]}"#;
+    for _ in 0..50 {
+        created(&index, &one.text, wish).await;
+    }
+    let answer = index.ask(&one.text, Method::POST, KEYS, wish).await;
+    assert_eq!(
+        problem(&answer),
+        "429 50 keys of this account were made within an hour; try again in a minute"
+    );
+    let bob = account(&database.store, "bob").await;
+    let other = key_of(&database.store, &bob, &[Scope::Read], None).await;
+    created(&index, &other.text, wish).await;
+    index.clock.pass(3_600);
+    created(&index, &one.text, wish).await;
+    index.stop().await;
 }
 
 #[tokio::test]
@@ -308,6 +449,10 @@ async fn an_address_that_guesses_keys_is_held_up_and_the_others_are_not() {
     }
     assert_eq!(ask("192.0.2.1", &foreign_key()).await, 429);
     assert_eq!(ask("192.0.2.1", &member.text).await, 200);
+    // And one that was never seen there is let in.
+    let bob = account(&database.store, "bob").await;
+    let new = key_of(&database.store, &bob, &[Scope::Read], None).await;
+    assert_eq!(ask("192.0.2.1", &new.text).await, 200);
     assert_eq!(ask("192.0.2.2", &foreign_key()).await, 401);
     index.clock.pass(60);
     assert_eq!(ask("192.0.2.1", &foreign_key()).await, 401);

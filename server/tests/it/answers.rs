@@ -3,12 +3,13 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::http::{Method, Request};
 use insta::assert_json_snapshot;
 use mcpindex::check::online::{Consulted, Subject, consult};
 use mcpindex::check::shape::{CODES, IndexAnswers, Question, Questions};
 use mcpindex::index::{Base, Chosen, IndexClient};
+use mcpindex::telemetry::OwnRegistries;
 use mcpindex_contract::digest::Digest;
 use mcpindex_contract::identity::Identity;
 use mcpindex_contract::outcome::Outcome;
@@ -17,6 +18,7 @@ use mcpindex_contract::surface::{Member, MemberKind};
 use mcpindex_server::access::Read;
 use mcpindex_server::app::App;
 use mcpindex_server::ingest::Ingest;
+use mcpindex_server::login::settings::LoginSettings;
 use mcpindex_server::router::router;
 use mcpindex_store::Store;
 use mcpindex_store::accounts::Scope;
@@ -24,10 +26,10 @@ use mcpindex_store::signals::{Network, Received};
 use mcpindex_store::testing::{TestStore, on_each_backend};
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use tower::ServiceExt;
 
 use crate::access::{self, key};
-use crate::client::{Answer, Client, NOW, app, clock};
+use crate::browser::{self, client_of};
+use crate::client::{self, Answer, Client, NOW, app, clock};
 use crate::seed::{BROKEN, FILES, Look, PENDING, REMOTE, found, look, seed, surface, tool};
 use crate::signals::rules;
 
@@ -35,12 +37,12 @@ const DAY: i64 = 86_400;
 const CHECK: &str = "/api/v1/check";
 
 /// An index that takes signals, so that what installs told is part of its answers.
-struct Index {
+pub(crate) struct Index {
     app: App,
 }
 
 impl Index {
-    async fn seeded(store: &Store) -> Index {
+    pub(crate) async fn seeded(store: &Store) -> Index {
         seed(store).await;
         let (ingest, _running) = Ingest::start(store, clock(), rules());
         Index {
@@ -52,23 +54,12 @@ impl Index {
     }
 
     async fn post(&self, content_type: &str, body: impl Into<Body>) -> Answer {
-        let request = Request::builder()
-            .method(Method::POST)
-            .uri(CHECK)
-            .header("content-type", content_type)
-            .body(body.into())
-            .unwrap();
-        let response = router(self.app.clone()).oneshot(request).await.unwrap();
-        let (parts, body) = response.into_parts();
-        Answer {
-            status: parts.status,
-            headers: parts.headers,
-            bytes: to_bytes(body, usize::MAX).await.unwrap().to_vec(),
-        }
+        let request = client::request(Method::POST, CHECK, &[("content-type", content_type)], body);
+        client::answer(router(self.app.clone()), request).await
     }
 
     /// The answers, in the shape that clients read.
-    async fn ask(&self, items: Vec<Question>) -> Value {
+    pub(crate) async fn ask(&self, items: Vec<Question>) -> Value {
         let asked = items.len();
         let body = serde_json::to_string(&Questions { items }).unwrap();
         let answer = self.post("application/json", body).await;
@@ -85,17 +76,17 @@ impl Index {
     }
 
     /// One answer as `verdict: codes`.
-    async fn verdict(&self, question: Question) -> String {
+    pub(crate) async fn verdict(&self, question: Question) -> String {
         shown(&self.ask(vec![question]).await["items"][0])
     }
 
-    async fn tell(&self, signals: &[Received]) {
+    pub(crate) async fn tell(&self, signals: &[Received]) {
         self.app.store.record_signals(signals, NOW).await.unwrap();
         self.app.store.count_signals().await.unwrap();
     }
 }
 
-fn shown(item: &Value) -> String {
+pub(crate) fn shown(item: &Value) -> String {
     let reasons = item["reasons"].as_array().unwrap();
     let codes: Vec<&str> = reasons
         .iter()
@@ -104,7 +95,7 @@ fn shown(item: &Value) -> String {
     format!("{}: {}", item["verdict"].as_str().unwrap(), codes.join(" "))
 }
 
-fn of(server: &str, tool: Option<&str>) -> Question {
+pub(crate) fn of(server: &str, tool: Option<&str>) -> Question {
     Question {
         server: Some(server.to_owned()),
         tool: tool.map(str::to_owned),
@@ -112,14 +103,19 @@ fn of(server: &str, tool: Option<&str>) -> Question {
     }
 }
 
-fn with_digest(server: &str, tool: &str, digest: Digest) -> Question {
+pub(crate) fn with_digest(server: &str, tool: &str, digest: Digest) -> Question {
     Question {
         digest: Some(digest.to_string()),
         ..of(server, Some(tool))
     }
 }
 
-fn by_fingerprint(key: &FingerprintKey, name: &str, tool: &str, digest: Option<Digest>) -> Question {
+pub(crate) fn by_fingerprint(
+    key: &FingerprintKey,
+    name: &str,
+    tool: &str,
+    digest: Option<Digest>,
+) -> Question {
     Question {
         server_fp: Some(key.server(name).to_string()),
         tool_fp: Some(key.tool(name, tool).to_string()),
@@ -128,14 +124,21 @@ fn by_fingerprint(key: &FingerprintKey, name: &str, tool: &str, digest: Option<D
     }
 }
 
-fn digest(tool: &Value) -> Digest {
+pub(crate) fn digest(tool: &Value) -> Digest {
     Member::read(MemberKind::Tool, &tool.to_string())
         .definition
         .digest()
 }
 
+/// Looks at [`FILES`] once more, and finds what it last declared.
+async fn recovered(store: &Store) {
+    let files = store.find_server(FILES).await.unwrap().unwrap();
+    let surface = store.surface(files.current_observation.unwrap()).await.unwrap();
+    look(store, FILES, found("2.1.0", NOW - 600, surface.unwrap())).await;
+}
+
 /// A pin that one install tells, of the version with digests.
-fn pin(install: u8, name: &str, tool: &str, digest: Digest) -> Received {
+pub(crate) fn pin(install: u8, name: &str, tool: &str, digest: Digest) -> Received {
     let key = FingerprintKey::public();
     Received {
         signal: Signal {
@@ -172,7 +175,7 @@ async fn each_state_of_knowledge_has_its_verdict() {
         check(of(REMOTE, None), "unknown: not-determined").await;
         check(of(BROKEN, Some("a")), "unknown: tools-not-determined").await;
         check(of(BROKEN, None), "unknown: tools-not-determined").await;
-        check(of(FILES, Some("never")), "no-such: no-such-tool").await;
+        check(of(FILES, Some("never")), "unknown: last-look-failed no-such-tool").await;
         check(
             of(FILES, Some("delete_file")),
             "needs-person: removed last-look-failed",
@@ -180,7 +183,7 @@ async fn each_state_of_knowledge_has_its_verdict() {
         .await;
         check(
             of(FILES, Some("list_directory")),
-            "ready: declared-now last-look-failed",
+            "unknown: last-look-failed declared-now",
         )
         .await;
         check(
@@ -195,13 +198,13 @@ async fn each_state_of_knowledge_has_its_verdict() {
         )
         .await;
         let unknown_tool = by_fingerprint(&FingerprintKey::public(), FILES, "never", None);
-        check(unknown_tool, "unknown: tool-not-known").await;
+        check(unknown_tool, "unknown: last-look-failed tool-not-known").await;
         let reports = with_digest(
             FILES,
             "list_directory",
             digest(&tool("list_directory", "Lists a directory.")),
         );
-        check(reports, "ready: declared-now last-look-failed").await;
+        check(reports, "unknown: last-look-failed declared-now").await;
     })
     .await;
 }
@@ -233,10 +236,11 @@ async fn an_answer_says_what_was_seen_when_and_by_whom() {
 async fn a_definition_that_nobody_else_sees_stands_alone() {
     on_each_backend(async |store| {
         let index = Index::seeded(&store).await;
+        recovered(&store).await;
         let mine = digest(&tool("stat", "Served to me."));
         let question = || by_fingerprint(&FingerprintKey::public(), FILES, "stat", Some(mine));
         let alone = index.ask(vec![question()]).await["items"][0].clone();
-        assert_eq!(shown(&alone), "needs-person: alone last-look-failed not-declared");
+        assert_eq!(shown(&alone), "needs-person: alone not-declared");
         assert_eq!(alone["alone"], true);
         assert_eq!(alone["declared"], "never");
         assert_eq!(
@@ -252,10 +256,7 @@ async fn a_definition_that_nobody_else_sees_stands_alone() {
             .tell(&[pin(2, "io.github.example/files", "stat", mine)])
             .await;
         let shared = index.ask(vec![question()]).await["items"][0].clone();
-        assert_eq!(
-            shown(&shared),
-            "unknown: not-declared last-look-failed installs-see-it"
-        );
+        assert_eq!(shown(&shared), "unknown: not-declared installs-see-it");
         assert_eq!(shared["alone"], false);
         assert_eq!(
             shared["seen_by"]["installs"],
@@ -265,7 +266,7 @@ async fn a_definition_that_nobody_else_sees_stands_alone() {
         let theirs = of(FILES, Some("stat"));
         assert_eq!(
             index.verdict(theirs).await,
-            "needs-person: changed-lately last-look-failed declared-now installs-see-another"
+            "needs-person: changed-lately declared-now installs-see-another"
         );
     })
     .await;
@@ -406,22 +407,24 @@ async fn more_than_one_answer_can_look_through_is_said_to_be_so() {
     let tools: Vec<Value> = (0..1_500)
         .map(|number| tool(&format!("t{number}"), "x"))
         .collect();
-    look(
-        &database.store,
-        "npm:example-many",
-        found("1.0.0", NOW - DAY, surface(&tools)),
-    )
-    .await;
-    let all = index.ask(vec![of("npm:example-many", None); 3]).await;
-    let shown: Vec<String> = all["items"].as_array().unwrap().iter().map(shown).collect();
+    let many = ["npm:example-many", "npm:example-more", "npm:example-most"];
+    for server in many {
+        let found = found("1.0.0", NOW - DAY, surface(&tools));
+        look(&database.store, server, found).await;
+    }
+    let all = index.ask(many.map(|server| of(server, None)).to_vec()).await;
+    let told: Vec<String> = all["items"].as_array().unwrap().iter().map(shown).collect();
     assert_eq!(
-        shown,
+        told,
         [
             "ready: tools-declared",
             "ready: tools-declared",
             "unknown: not-scanned"
         ]
     );
+    // What is asked twice is looked through once.
+    let all = index.ask(vec![of(many[0], None); 3]).await;
+    assert_eq!(shown(&all["items"][2]), "ready: tools-declared");
 }
 
 #[tokio::test]
@@ -436,7 +439,8 @@ async fn trust_is_told_in_the_published_shape() {
     let good = found("1.0.0", NOW - DAY, surface(&[tool("a", "A.")]));
     look(&database.store, "npm:example-good", good).await;
     let allowed = client.ok(&path("npm:example-good", "a")).await;
-    assert_eq!(allowed.header("cache-control"), "public, max-age=300");
+    // Nobody goes on being told that something is fine which no longer is.
+    assert_eq!(allowed.header("cache-control"), "no-cache");
     assert!(!allowed.header("etag").is_empty());
     assert_json_snapshot!(allowed.json());
     assert_json_snapshot!(
@@ -575,6 +579,8 @@ async fn the_ledger_tells_what_drifted_lately() {
         let ledger = answer.json();
         assert_eq!(ledger["schema"], "mcpindex.drift.ledger/2");
         assert_eq!(ledger["stat"]["servers"], 1);
+        // Not `delete_file` and the others that only came or went.
+        assert_eq!(ledger["stat"]["tools_observed_drifting"], 6);
         assert_eq!(ledger["stat"]["total_contract_drifts_observed"], 2);
         let events = ledger["events"].as_array().unwrap();
         let removed = events
@@ -594,6 +600,7 @@ async fn the_ledger_tells_what_drifted_lately() {
             .send(Method::GET, "/api/v1/ledger", &[("if-none-match", &tag)])
             .await;
         assert_eq!(again.status, 304);
+        assert_eq!(client.problem("/api/v1/ledger?x=1", 400).await["parameter"], "x");
     })
     .await;
 }
@@ -638,6 +645,31 @@ async fn the_organisations_key_is_for_whoever_shows_a_key_of_the_index() {
 }
 
 #[tokio::test]
+async fn an_index_that_anybody_may_join_has_no_organisations_key() {
+    let database = TestStore::sqlite().await;
+    let member = key(&database.store, &[Scope::Read, Scope::Ingest]).await;
+    let check = async |github_url: Option<&str>, allow: &str, expected: u16| {
+        let settings = LoginSettings {
+            github: client_of("github-id", "hush"),
+            github_url: github_url.map(|url| url.parse().unwrap()),
+            allow: vec![allow.parse().unwrap()],
+            ..LoginSettings::default()
+        };
+        let index = browser::Index::over(&database.store, &settings, Some(browser::BASE));
+        let request = Request::get("/api/v1/fingerprint-key")
+            .header("authorization", format!("Bearer {}", member.text))
+            .body(Body::empty())
+            .unwrap();
+        let answer = index.send("192.0.2.1".parse().unwrap(), request).await;
+        assert_eq!(answer.status, expected, "{allow}: {}", answer.text());
+    };
+    check(None, "everyone:github", 403).await;
+    check(Some("https://github.com/"), "everyone:github", 403).await;
+    check(Some("https://github.acme.example/"), "everyone:github", 200).await;
+    check(None, "github-org:acme", 200).await;
+}
+
+#[tokio::test]
 async fn the_clients_half_asks_and_reads_a_members_only_index() {
     let database = TestStore::sqlite().await;
     let store = &database.store;
@@ -676,7 +708,8 @@ async fn the_clients_half_asks_and_reads_a_members_only_index() {
             server: identity.as_ref().ok_or(server),
             tool,
             record: None,
-            own_registries: &[],
+            context: None,
+            own_registries: &OwnRegistries::default(),
         };
         match consult(&client, &subject).await {
             Consulted::Answered { answer, .. } => shown(&serde_json::to_value(*answer).unwrap()),
@@ -686,11 +719,16 @@ async fn the_clients_half_asks_and_reads_a_members_only_index() {
     let with = Some(member.text.as_str());
     assert_eq!(
         consulted(with, FILES, Some("list_directory")).await,
-        "ready: declared-now last-look-failed"
+        "unknown: last-look-failed declared-now"
     );
     assert_eq!(
         consulted(with, "io.github.example/files", Some("never")).await,
-        "no-such: no-such-tool"
+        "unknown: last-look-failed tool-not-known",
+        "by fingerprint, so the tool might be one under another name"
+    );
+    assert_eq!(
+        consulted(with, "io.github.example/files", Some("list_directory")).await,
+        "unknown: last-look-failed declared-now"
     );
     // Named by fingerprint, since nobody outside may know of it.
     assert_eq!(consulted(with, private, Some("a")).await, "ready: declared-now");

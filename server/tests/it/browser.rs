@@ -2,28 +2,27 @@
 //! request comes from.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
-use axum::extract::ConnectInfo;
+use axum::body::Body;
 use axum::http::{Method, Request};
 use mcpindex::clock::Clock;
 use mcpindex_crawler::guarded_client::GuardedClient;
 use mcpindex_server::access::{Access, AccessRules, Metrics, Rates, Read};
 use mcpindex_server::app::App;
+use mcpindex_server::config::Place;
 use mcpindex_server::login::settings::{ClientSettings, LoginSettings};
 use mcpindex_server::login::{Login, admitted};
 use mcpindex_server::router::router;
 use mcpindex_server::webhooks::Webhooks;
 use mcpindex_store::Store;
 use mcpindex_store::testing::TestStore;
-use tower::ServiceExt;
 use url::Url;
 
-use crate::client::{Answer, NOW, app, clock};
+use crate::client::{self, Answer, NOW, app, clock};
 
 /// Where people reach the index.
 pub(crate) const BASE: &str = "https://index.example/";
@@ -123,8 +122,12 @@ impl Index {
             .unwrap_or_else(|| "http://127.0.0.1:8080/".parse().unwrap());
         let guarded = GuardedClient::new(&[], false).unwrap();
         let guarded = guarded.admitting(&admitted(settings, &[]).unwrap());
-        let listening = "127.0.0.1:8080".parse().unwrap();
-        let login = Login::new(settings, &base, public_url.as_ref(), listening, Arc::new(guarded)).unwrap();
+        let place = Place {
+            listening: "127.0.0.1:8080".parse().unwrap(),
+            public_url: public_url.as_ref(),
+            proxies: &access.rules.proxies,
+        };
+        let login = Login::new(settings, &base, place, Arc::new(guarded)).unwrap();
         let clock = Arc::new(Hand(AtomicI64::new(NOW)));
         let app = App {
             base: base.clone(),
@@ -151,17 +154,8 @@ impl Index {
         }
     }
 
-    pub(crate) async fn send(&self, from: IpAddr, mut request: Request<Body>) -> Answer {
-        request
-            .extensions_mut()
-            .insert(ConnectInfo(SocketAddr::new(from, 9)));
-        let response = self.router.clone().oneshot(request).await.unwrap();
-        let (parts, body) = response.into_parts();
-        Answer {
-            status: parts.status,
-            headers: parts.headers,
-            bytes: to_bytes(body, usize::MAX).await.unwrap().to_vec(),
-        }
+    pub(crate) async fn send(&self, from: IpAddr, request: Request<Body>) -> Answer {
+        client::answer(self.router.clone(), client::from(from, request)).await
     }
 
     /// A program posts JSON.
@@ -285,7 +279,7 @@ impl Browser<'_> {
         let cookies = self.cookies.lock().unwrap();
         cookies
             .get("__Host-mcpindex")
-            .or(cookies.get("mcpindex"))
+            .or(cookies.get("mcpindex-8080"))
             .cloned()
     }
 

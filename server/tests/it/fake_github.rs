@@ -63,6 +63,8 @@ impl FakeGithub {
             Router::new()
                 .route("/login/oauth/authorize", get(authorize))
                 .route("/login/oauth/access_token", post(token))
+                .route("/", get(front))
+                .route("/api/v3/", get(front))
                 .route("/api/v3/user", get(user))
                 .route("/api/v3/user/emails", get(emails))
                 .route("/api/v3/user/memberships/orgs/{name}", get(membership))
@@ -134,6 +136,14 @@ async fn authorize(State(github): Shared, Query(query): Query<BTreeMap<String, S
     let code = format!("code-{}", codes.len());
     codes.insert(code.clone(), query["code_challenge"].clone());
     Redirect::to(&format!("{redirect}?code={code}&state={state}")).into_response()
+}
+
+/// Something is there.
+async fn front(State(github): Shared) -> StatusCode {
+    match *github.mood.lock().unwrap() {
+        Mood::Down => StatusCode::INTERNAL_SERVER_ERROR,
+        Mood::Good | Mood::Refuses | Mood::Endless => StatusCode::OK,
+    }
 }
 
 /// It answers 200 to what it refuses, as the real one does.

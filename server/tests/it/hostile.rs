@@ -26,7 +26,7 @@ const CLIENTS: u64 = 16;
 const SEED: u64 = 0x6d63_7069_6e64_6578;
 /// The most that memory may differ then: what the allocator holds back, and no leak of ours.
 const MOST_GROWTH: u64 = 24 * 1024;
-/// A server that waits for more of a request gets the end of it after this.
+/// So long for what is broken.
 const WAITS: Duration = Duration::from_millis(40);
 /// No answer takes longer.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -235,14 +235,15 @@ fn of_head(dice: &mut Dice) -> Vec<u8> {
     }
 }
 
-/// What became of one request: the status, or `None` where the connection ended without an answer.
-async fn send(address: &str, request: &[u8]) -> Option<u16> {
+/// What became of one request: the status, or `None` where the connection ended without an answer. A server that waits for more
+/// gets the end of it after `waits`.
+async fn send(address: &str, request: &[u8], waits: Duration) -> Option<u16> {
     let mut connection = TcpStream::connect(address).await.expect("the server listens");
     // A server that has seen enough stops reading.
     let _ = connection.write_all(request).await;
     let mut answer = Vec::new();
     loop {
-        let read = match timeout(WAITS, connection.read_buf(&mut answer)).await {
+        let read = match timeout(waits, connection.read_buf(&mut answer)).await {
             Ok(read) => read,
             // It waits for more, or is busy with others: there is no more.
             Err(_) => {
@@ -302,7 +303,7 @@ async fn ten_thousand_broken_requests_leave_nothing_behind() {
                     } else {
                         of_head(&mut dice)
                     };
-                    match send(&address, &request).await {
+                    match send(&address, &request, WAITS).await {
                         Some(status) => {
                             assert!(
                                 (400..500).contains(&status),
@@ -335,10 +336,10 @@ async fn ten_thousand_broken_requests_leave_nothing_behind() {
         .unwrap();
     assert_eq!(store.signals_kept().await.unwrap(), 0);
     assert_eq!(store.receipts_kept().await.unwrap(), 0);
-    // And the server is as it was.
+    // And the server is as it was. A right request is whole: it gets its time, however busy the machine.
     let body = signals();
     let right = request("/api/v1/drift", body.len(), "", body.as_bytes());
-    assert_eq!(send(&address, &right).await, Some(204));
+    assert_eq!(send(&address, &right, LIMIT).await, Some(204));
     assert_eq!(store.signals_kept().await.unwrap(), 3);
     store.close().await;
     assert_eq!(served.terminate().await, Some(0));

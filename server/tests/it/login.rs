@@ -1,8 +1,8 @@
 //! Signing in with a browser, against a small GitHub of our own: who may, and what may go wrong on the way.
 
-use axum::http::Method;
+use axum::http::{Method, Request};
 use mcpindex_server::login::settings::LoginSettings;
-use mcpindex_store::accounts::{RoleChange, SignIn};
+use mcpindex_store::accounts::{RoleChange, Scope, SignIn};
 use serde_json::json;
 
 use crate::browser::{BASE, Browser, Index, field, parameters};
@@ -24,7 +24,7 @@ async fn refused(browser: &Browser<'_>, back: &str, status: u16, title: &str) ->
     assert_eq!(answer.status, status, "{page}");
     assert!(page.contains(title), "{page}");
     assert!(
-        page.contains("href=\"/login\"") || page.contains("href=\"/auth/github\""),
+        page.contains("href=\"/login\"") || page.contains("href=\"/auth/github"),
         "{page}"
     );
     assert!(!browser.has_session());
@@ -115,7 +115,7 @@ async fn a_disabled_account_does_not_get_in_again() {
     index.store.sign_in(&sign_in, 1).await.unwrap();
     let browser = index.browser();
     browser.sign_in("github", "/").await;
-    let id = index.store.find_accounts("alice").await.unwrap()[0].id;
+    let id = index.store.find_accounts("login:alice").await.unwrap()[0].id;
     assert_eq!(
         index.store.disable_account(id, 2).await.unwrap(),
         RoleChange::Done
@@ -333,7 +333,7 @@ async fn a_provider_that_is_down_or_refuses_is_a_page_with_a_way_on() {
         github.mood(mood);
         let back = browser.at_provider("github", "/").await;
         let page = refused(&browser, &back, status, title).await;
-        assert!(page.contains("href=\"/auth/github\""), "{page}");
+        assert!(page.contains("href=\"/auth/github"), "{page}");
         assert!(!page.contains("hush"), "{page}");
     }
     github.mood(Mood::Good);
@@ -419,7 +419,7 @@ async fn at_a_development_index_any_name_will_do() {
     );
     let cookie = answer.header("set-cookie");
     assert!(
-        cookie.starts_with("mcpindex=") && !cookie.contains("Secure"),
+        cookie.starts_with("mcpindex-8080=") && !cookie.contains("Secure"),
         "{cookie}"
     );
     assert!(answer.headers.get("strict-transport-security").is_none());
@@ -428,6 +428,133 @@ async fn at_a_development_index_any_name_will_do() {
         let answer = index.browser().post("/auth/dev", &[("login", wrong)]).await;
         assert_eq!(answer.status, 400, "{wrong}");
     }
+}
+
+#[tokio::test]
+async fn a_development_index_signs_nobody_in_who_comes_through_a_proxy() {
+    let index = Index::on_loopback(&dev()).await;
+    let browser = index.browser();
+    for name in ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip"] {
+        let headers = [("sec-fetch-site", "same-origin"), (name, "for=192.0.2.7")];
+        let answer = browser
+            .post_from("/auth/dev", &headers, &[("login", "ada")])
+            .await;
+        assert_eq!(answer.status, 403, "{name}");
+    }
+    assert!(!browser.has_session());
+}
+
+#[tokio::test]
+async fn who_signed_in_at_a_development_index_is_nobody_at_another() {
+    let index = Index::on_loopback(&dev()).await;
+    let browser = index.browser();
+    browser.post("/auth/dev", &[("login", "ada")]).await;
+    browser.page("/account").await;
+    let ada = index.store.accounts(None, 1).await.unwrap().remove(0);
+    let key = crate::access::key_of(&index.store, &ada, &[Scope::Read], None).await;
+    let github = FakeGithub::start().await;
+    let public = Index::over(&index.store, &github.settings(EVERYBODY), Some(BASE));
+    let there = public.browser();
+    there
+        .cookies
+        .lock()
+        .unwrap()
+        .insert("__Host-mcpindex".to_owned(), browser.session().unwrap());
+    assert_eq!(there.leads("/account").await, "/login?next=%2Faccount");
+    let ask = async |index: &Index| {
+        let request = Request::get("/api/v1/whoami").header("authorization", format!("Bearer {}", key.text));
+        let request = request.body(axum::body::Body::empty()).unwrap();
+        index
+            .send("192.0.2.1".parse().unwrap(), request)
+            .await
+            .status
+            .as_u16()
+    };
+    assert_eq!((ask(&index).await, ask(&public).await), (200, 401));
+}
+
+#[tokio::test]
+async fn two_indexes_on_one_machine_keep_their_cookies_apart() {
+    let index = Index::on_loopback(&dev()).await;
+    let browser = index.browser();
+    browser.post("/auth/dev", &[("login", "ada")]).await;
+    // A browser sends the cookies of all ports of a host, and keeps those of one name once.
+    let kept: Vec<String> = browser.cookies.lock().unwrap().keys().cloned().collect();
+    assert_eq!(kept, ["mcpindex-8080"]);
+}
+
+#[tokio::test]
+async fn a_request_of_http_2_that_names_its_host_in_the_address_is_at_its_place() {
+    let index = Index::on_loopback(&dev()).await;
+    let ask = async |authority: &str| {
+        let request = Request::get(format!("http://{authority}/login"));
+        let request = request.body(axum::body::Body::empty()).unwrap();
+        let answer = index.send("127.0.0.1".parse().unwrap(), request).await;
+        answer.status.as_u16()
+    };
+    assert_eq!(ask("127.0.0.1:8080").await, 200);
+    assert_eq!(ask("localhost:8080").await, 303);
+}
+
+#[tokio::test]
+async fn an_address_to_go_on_to_that_is_long_once_it_is_encoded_is_left_out() {
+    let (_github, index) = index_of(EVERYBODY).await;
+    let browser = index.browser();
+    let long = format!("/{}", "é".repeat(990));
+    assert_eq!(browser.sign_in("github", &long).await, "/");
+}
+
+#[tokio::test]
+async fn a_sign_in_that_fails_leads_on_to_where_it_was_to_lead() {
+    let (github, index) = index_of(&["github-org:acme"]).await;
+    let browser = index.browser();
+    let back = browser.at_provider("github", "/drifts?after=1").await;
+    github.mood(Mood::Down);
+    let page = browser.get(&back).await.text();
+    assert!(
+        page.contains("href=\"/auth/github?next=%2Fdrifts%3Fafter%3D1\">Try again"),
+        "{page}"
+    );
+    // Whoever may not in is let choose somebody else at the provider.
+    github.mood(Mood::Good);
+    github.user(9, "stranger");
+    let back = browser.at_provider("github", "/drifts").await;
+    let page = browser.get(&back).await.text();
+    assert!(page.contains("Sign in with another account"), "{page}");
+    assert!(
+        page.contains("no active membership of <code>acme</code>"),
+        "{page}"
+    );
+    let there = browser.leads("/auth/github?next=%2Fdrifts&another=1").await;
+    assert_eq!(parameters(&there)["prompt"], "select_account");
+    let there = browser.leads("/auth/github?next=%2Fdrifts").await;
+    assert!(!there.contains("prompt="), "{there}");
+}
+
+#[tokio::test]
+async fn pages_with_a_form_are_not_compressed() {
+    let (_github, index) = index_of(EVERYBODY).await;
+    let browser = index.browser();
+    browser.sign_in("github", "/").await;
+    let encoding = async |path: &str| {
+        let gzip = [("accept-encoding", "gzip")];
+        let answer = browser.send(Method::GET, path, &gzip, String::new()).await;
+        assert_eq!(answer.status, 200);
+        answer
+            .headers
+            .get("content-encoding")
+            .map(|value| value.to_str().unwrap().to_owned())
+    };
+    assert_eq!(encoding("/vocabulary").await.as_deref(), Some("gzip"));
+    assert_eq!(encoding("/account").await, None);
+    assert_eq!(encoding("/device").await, None);
+}
+
+#[tokio::test]
+async fn the_address_of_a_form_can_be_loaded_again() {
+    let (_github, index) = index_of(EVERYBODY).await;
+    let browser = index.browser();
+    assert_eq!(browser.leads("/account/keys").await, "/account#keys");
 }
 
 #[tokio::test]
@@ -493,6 +620,8 @@ async fn serve_does_not_start_with_a_sign_in_that_can_not_be_meant() {
     let public = ("MCPINDEX_PUBLIC_URL", "https://index.example/");
     let dev = ("MCPINDEX_LOGIN_DEV", "true");
     check(&[dev, public], "for this machine alone").await;
+    let proxies = ("MCPINDEX_PROXIES", "127.0.0.1");
+    check(&[dev, proxies], "others come through 127.0.0.1").await;
     let id = ("MCPINDEX_GITHUB_CLIENT_ID", "id");
     let secret = ("MCPINDEX_GITHUB_CLIENT_SECRET", "hush");
     check(&[id, secret], "[login] allow is empty").await;

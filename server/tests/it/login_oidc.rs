@@ -1,7 +1,10 @@
 //! Signing in with an OpenID Connect issuer: what is believed of it and what is not, and how often it is asked.
 
+use mcpindex_store::accounts::Account;
+
 use crate::browser::{Browser, Index, parameters};
 use crate::own_issuer::{OwnIssuer, Wrong};
+use crate::programs::until;
 
 async fn index() -> (OwnIssuer, Index) {
     let issuer = OwnIssuer::start().await;
@@ -17,7 +20,7 @@ async fn refused(browser: &Browser<'_>, part: &str) {
     assert!(!browser.has_session());
     assert!(answer.status.is_client_error() || answer.status == 502, "{page}");
     assert!(page.contains(part), "{part}: {page}");
-    assert!(page.contains("href=\"/auth/oidc\""), "a way on: {page}");
+    assert!(page.contains("href=\"/auth/oidc?next=%2F"), "a way on: {page}");
     assert!(!page.contains("hush") && !page.contains("eyJ"), "{page}");
 }
 
@@ -43,6 +46,72 @@ async fn somebody_is_the_issuers_subject() {
         (account.login.as_str(), account.email.as_deref()),
         ("alice", Some("alice@acme.example"))
     );
+}
+
+/// A sign-in that must succeed although the issuer does this; the account that comes of it.
+async fn check_believed(unusual: Wrong) -> Account {
+    let (issuer, index) = index().await;
+    issuer.wrong(unusual);
+    assert_eq!(index.browser().sign_in("oidc", "/drifts").await, "/drifts");
+    index.store.accounts(None, 9).await.unwrap().remove(0)
+}
+
+#[tokio::test]
+async fn a_name_that_somebody_chose_is_not_what_they_are_called_by() {
+    assert_eq!(check_believed(Wrong::OnlyName).await.login, "alice@acme.example");
+}
+
+#[tokio::test]
+async fn an_address_counts_when_either_answer_says_that_it_is_verified() {
+    let email = async |unusual| check_believed(unusual).await.email;
+    assert_eq!(
+        email(Wrong::EmailInBoth).await.as_deref(),
+        Some("alice@acme.example")
+    );
+    assert_eq!(
+        email(Wrong::EmailInToken).await.as_deref(),
+        Some("alice@acme.example")
+    );
+    check(Wrong::EmailsDiffer, "You may not use this index").await;
+}
+
+#[tokio::test]
+async fn a_token_for_two_clients_is_believed_when_it_was_given_to_this_one() {
+    check_believed(Wrong::SecondAudienceForUs).await;
+}
+
+#[tokio::test]
+async fn a_token_about_nobody_is_not_believed() {
+    check(Wrong::NoSubject, "whom it is about").await;
+}
+
+#[tokio::test]
+async fn a_subject_that_is_longer_than_is_kept_is_a_page_of_its_own() {
+    check(Wrong::LongSubject, "What the provider tells can&#39;t be kept").await;
+}
+
+#[tokio::test]
+async fn whoever_waits_for_an_issuer_that_hangs_shares_the_one_look() {
+    let (issuer, index) = index().await;
+    let start = async || index.browser().get("/auth/oidc?next=/").await.status.as_u16();
+    let hang = issuer.hang().await;
+    let release = async {
+        until("the first to ask", async || issuer.asked_for_configuration() == 1).await;
+        index.clock.forward(6);
+        drop(hang);
+    };
+    // The second and third come within this task, before the first is answered.
+    let (first, second, third, ()) = tokio::join!(
+        start(),
+        async {
+            until("the first to ask", async || issuer.asked_for_configuration() == 1).await;
+            start().await
+        },
+        start(),
+        release
+    );
+    assert_eq!([first, second, third], [502; 3]);
+    assert_eq!(issuer.asked_for_configuration(), 1);
 }
 
 #[tokio::test]
@@ -113,6 +182,11 @@ async fn what_is_told_of_somebody_else_is_not_taken() {
 #[tokio::test]
 async fn an_address_that_nobody_verified_lets_nobody_in() {
     check(Wrong::EmailNotVerified, "You may not use this index").await;
+    check(
+        Wrong::EmailNotVerified,
+        "no verified e-mail address is in <code>acme.example</code>",
+    )
+    .await;
 }
 
 #[tokio::test]

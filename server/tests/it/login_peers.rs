@@ -250,7 +250,11 @@ async fn whoever_says_no_at_the_certified_provider_gets_a_page_with_a_way_on() {
     let abort = abort.split('"').next().unwrap().to_owned();
     assert_eq!(person.open(&abort).await, 403);
     assert!(person.page.contains("You are not signed in"), "{}", person.page);
-    assert!(person.page.contains("href=\"/auth/oidc\""), "{}", person.page);
+    assert!(
+        person.page.contains("href=\"/auth/oidc?next=%2F\""),
+        "{}",
+        person.page
+    );
     served.terminate().await;
 }
 

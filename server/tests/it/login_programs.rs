@@ -32,7 +32,11 @@ fn cli(port: &str) -> String {
 
 async fn index() -> (FakeGithub, Index) {
     let github = FakeGithub::start().await;
-    let index = Index::start(&github.settings(&["everyone:github"])).await;
+    let settings = LoginSettings {
+        published_form: Some(true),
+        ..github.settings(&["everyone:github"])
+    };
+    let index = Index::start(&settings).await;
     (github, index)
 }
 
@@ -87,7 +91,7 @@ async fn a_program_gets_a_key_after_a_yes_on_the_page_that_shows_its_code() {
     let answer = browser.get(&next).await;
     let page = answer.text();
     assert!(
-        page.contains("Create a key for desk?") && page.contains("alice"),
+        page.contains("Create a key for “desk”?") && page.contains("alice"),
         "{page}"
     );
     assert!(page.contains("class=\"code-shown\""), "{page}");
@@ -97,6 +101,18 @@ async fn a_program_gets_a_key_after_a_yes_on_the_page_that_shows_its_code() {
         "{policy}"
     );
     assert_eq!(answer.header("cache-control"), "no-store");
+
+    // Whose session ends meanwhile decides after signing in again.
+    let session = browser.cookies.lock().unwrap().clone();
+    let mut sent = fields(&page, CLI_FIELDS);
+    sent.push(("decision", "allow".to_owned()));
+    let sent: Vec<(&str, &str)> = sent.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    browser.cookies.lock().unwrap().clear();
+    let over = browser.post("/cli/login", &sent).await;
+    assert_eq!(over.status, 401);
+    let again = format!("href=\"/login?next={}\"", encoded(&next));
+    assert!(over.text().contains(&again), "{again} {}", over.text());
+    *browser.cookies.lock().unwrap() = session;
 
     let answer = decide(&browser, &next, CLI_FIELDS, "allow").await;
     let location = answer.header("location");
@@ -475,6 +491,21 @@ async fn whoever_guesses_codes_is_slowed_down() {
 }
 
 #[tokio::test]
+async fn whoever_guesses_codes_from_many_addresses_is_slowed_down() {
+    let (_github, index) = index().await;
+    let mut browser = index.browser();
+    browser.sign_in("github", "/").await;
+    let token = browser.token("/device").await;
+    let guess = [("csrf", token.as_str()), ("code", "WDJB-MJHT")];
+    for number in 0..10 {
+        browser.address = format!("192.0.2.{}", 10 + number).parse().unwrap();
+        assert_eq!(browser.post("/device", &guess).await.status, 200);
+    }
+    browser.address = "192.0.2.99".parse().unwrap();
+    assert_eq!(browser.post("/device", &guess).await.status, 429);
+}
+
+#[tokio::test]
 async fn devices_can_be_switched_off() {
     let github = FakeGithub::start().await;
     let settings = LoginSettings {
@@ -569,10 +600,8 @@ async fn a_published_callback_off_this_machine_is_refused_as_published() {
 #[tokio::test]
 async fn the_published_form_is_off_unless_the_settings_say_so() {
     let github = FakeGithub::start().await;
-    let settings = LoginSettings {
-        published_form: Some(false),
-        ..github.settings(&["everyone:github"])
-    };
+    // Others reach it, through a proxy on this machine.
+    let settings = github.settings(&["everyone:github"]);
     let index = Index::start(&settings).await;
     let browser = index.browser();
     let answer = browser.get(&start("http://127.0.0.1:45123/a")).await;
@@ -636,6 +665,83 @@ async fn somebody_makes_and_revokes_keys_on_their_own_page() {
     assert!(works(&index, &json!(key)).await);
     assert_eq!(browser.post(&revoke, &[("csrf", &token)]).await.status, 303);
     assert!(!works(&index, &json!(key)).await);
+}
+
+/// The key that a page shows once.
+fn shown_key(page: &str) -> String {
+    let after = page
+        .split("class=\"key\">")
+        .nth(1)
+        .unwrap_or_else(|| panic!("no key in {page}"));
+    after.split('<').next().unwrap().to_owned()
+}
+
+/// Whether the index lets a program in with this key now.
+async fn lets_in(index: &Index, key: &str) -> bool {
+    let request = axum::http::Request::get("/api/v1/whoami")
+        .header("authorization", format!("Bearer {key}"))
+        .body(axum::body::Body::empty())
+        .unwrap();
+    let answer = index.send(SENDER.parse().unwrap(), request).await;
+    answer.status == 200
+}
+
+#[tokio::test]
+async fn somebody_rotates_a_key_on_their_own_page() {
+    let (github, index) = index().await;
+    let browser = index.browser();
+    browser.sign_in("github", "/").await;
+    let token = browser.token("/account").await;
+    let wish = [
+        ("csrf", token.as_str()),
+        ("name", "build"),
+        ("read", "1"),
+        ("days", "30"),
+    ];
+    let old = shown_key(&browser.post("/account/keys", &wish).await.text());
+    let record = index.store.keys(None).await.unwrap().remove(0);
+    index.clock.forward(20 * 86_400);
+    browser.sign_in("github", "/").await;
+
+    // By nobody else, and by no form of another site.
+    let replaces = ("replaces", record.id.as_str());
+    github.user(2, "mallory");
+    let other = index.browser();
+    other.sign_in("github", "/").await;
+    let others_token = other.token("/account").await;
+    for (who, csrf, status) in [(&other, &others_token, 400), (&browser, &others_token, 403)] {
+        let answer = who.post("/account/keys", &[("csrf", csrf), replaces]).await;
+        assert_eq!(answer.status, status, "{}", answer.text());
+    }
+    assert_eq!(index.store.keys(None).await.unwrap().len(), 1);
+
+    let token = browser.token("/account").await;
+    let page = browser
+        .post("/account/keys", &[("csrf", &token), replaces])
+        .await
+        .text();
+    let new = shown_key(&page);
+    let said = format!(
+        "takes the place of <code>{}</code>, which works for 24 hours more",
+        record.shown
+    );
+    assert!(page.contains(&said), "{page}");
+    assert!(!browser.page("/account").await.contains(&new), "it is shown once");
+    let records = index.store.keys(None).await.unwrap();
+    let successor = records.iter().find(|key| key.id != record.id).unwrap();
+    assert_eq!(
+        (successor.name.as_str(), successor.scopes, successor.expires_at),
+        ("build", record.scopes, Some(successor.created_at + 30 * 86_400)),
+        "a person asks, so it has its whole life"
+    );
+    assert!(lets_in(&index, &old).await && lets_in(&index, &new).await);
+    // Once: the old one has no button, and its form leads nowhere.
+    let page = browser.page("/account").await;
+    assert_eq!(page.matches("name=\"replaces\"").count(), 1);
+    let again = browser.post("/account/keys", &[("csrf", &token), replaces]).await;
+    assert_eq!(again.status, 400, "{}", again.text());
+    index.clock.forward(86_400);
+    assert!(!lets_in(&index, &old).await && lets_in(&index, &new).await);
 }
 
 #[tokio::test]

@@ -35,4 +35,5 @@ mod signals;
 mod signals_killed;
 mod telemetry;
 mod tidy;
+mod verdicts;
 mod webhooks;

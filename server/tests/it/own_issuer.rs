@@ -31,6 +31,10 @@ pub(crate) enum Wrong {
     IssuerWithSlash,
     Audience,
     SecondAudience,
+    /// Two audiences, and given to us.
+    SecondAudienceForUs,
+    NoSubject,
+    LongSubject,
     AuthorizedParty,
     Unsigned,
     SharedSecret,
@@ -48,8 +52,18 @@ pub(crate) enum Wrong {
     NoIss,
     UserInfoOfAnother,
     EmailNotVerified,
+    /// The address is in the ID token, and whether it is verified in `userinfo` alone, as a text.
+    EmailInBoth,
+    /// The same, of another address.
+    EmailsDiffer,
+    /// The address is in the ID token, verified as a text.
+    EmailInToken,
+    /// Nobody says how the person is called, but for a name they chose.
+    OnlyName,
     /// Discovery names another issuer.
     Discovery,
+    /// Discovery fails.
+    Broken,
 }
 
 pub(crate) struct OwnIssuer {
@@ -64,6 +78,8 @@ struct Issuer {
     nonces: Mutex<BTreeMap<String, String>>,
     asked_for_keys: AtomicUsize,
     asked_for_configuration: AtomicUsize,
+    /// While somebody holds it, nobody is told the configuration.
+    open: tokio::sync::RwLock<()>,
 }
 
 struct Key {
@@ -107,6 +123,7 @@ impl OwnIssuer {
             nonces: Mutex::default(),
             asked_for_keys: AtomicUsize::new(0),
             asked_for_configuration: AtomicUsize::new(0),
+            open: tokio::sync::RwLock::default(),
         });
         let shared = Arc::clone(&state);
         let url = listen(|url| {
@@ -147,6 +164,12 @@ impl OwnIssuer {
         self.state.asked_for_keys.load(Ordering::SeqCst)
     }
 
+    /// It answers nothing until this is let go, and is broken then.
+    pub(crate) async fn hang(&self) -> tokio::sync::RwLockWriteGuard<'_, ()> {
+        self.wrong(Wrong::Broken);
+        self.state.open.write().await
+    }
+
     pub(crate) fn asked_for_configuration(&self) -> usize {
         self.state.asked_for_configuration.load(Ordering::SeqCst)
     }
@@ -173,6 +196,20 @@ impl Issuer {
             Wrong::IssuerWithSlash => claims["iss"] = json!(format!("{}/", self.url())),
             Wrong::Audience => claims["aud"] = json!("another-client"),
             Wrong::SecondAudience => claims["aud"] = json!([CLIENT, "another-client"]),
+            Wrong::SecondAudienceForUs => {
+                claims["aud"] = json!([CLIENT, "another-client"]);
+                claims["azp"] = json!(CLIENT);
+            }
+            Wrong::NoSubject => claims["sub"] = json!(""),
+            Wrong::LongSubject => claims["sub"] = json!("s".repeat(1_200)),
+            Wrong::EmailInBoth | Wrong::EmailsDiffer => claims["email"] = json!("alice@acme.example"),
+            Wrong::EmailInToken => {
+                claims["email"] = json!("alice@acme.example");
+                claims["email_verified"] = json!("true");
+            }
+            Wrong::OnlyName => {
+                claims.as_object_mut().unwrap().remove("preferred_username");
+            }
             Wrong::AuthorizedParty => claims["azp"] = json!("another-client"),
             Wrong::Expired => claims["exp"] = json!(NOW - 61),
             Wrong::FromTheFuture => {
@@ -213,8 +250,12 @@ impl Issuer {
 
 type Shared = State<Arc<Issuer>>;
 
-async fn configuration(State(issuer): Shared) -> Json<Value> {
+async fn configuration(State(issuer): Shared) -> Response {
     issuer.asked_for_configuration.fetch_add(1, Ordering::SeqCst);
+    let _open = issuer.open.read().await;
+    if issuer.wrong() == Wrong::Broken {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    }
     let url = issuer.url();
     let named = match issuer.wrong() {
         Wrong::Discovery => format!("{url}/"),
@@ -228,6 +269,7 @@ async fn configuration(State(issuer): Shared) -> Json<Value> {
         "jwks_uri": format!("{url}/keys"),
         "authorization_response_iss_parameter_supported": true,
     }))
+    .into_response()
 }
 
 async fn keys(State(issuer): Shared) -> Json<Value> {
@@ -285,9 +327,16 @@ async fn user_info(State(issuer): Shared, headers: HeaderMap) -> Response {
     }
     let wrong = issuer.wrong();
     let sub = match wrong {
-        Wrong::UserInfoOfAnother => "subject-2",
-        _ => "subject-1",
+        Wrong::UserInfoOfAnother => "subject-2".to_owned(),
+        Wrong::LongSubject => "s".repeat(1_200),
+        _ => "subject-1".to_owned(),
     };
-    let verified = wrong != Wrong::EmailNotVerified;
-    Json(json!({"sub": sub, "email": "alice@acme.example", "email_verified": verified})).into_response()
+    let (email, verified) = match wrong {
+        Wrong::EmailNotVerified => ("alice@acme.example", json!(false)),
+        Wrong::EmailInBoth => ("alice@acme.example", json!("true")),
+        Wrong::EmailsDiffer => ("other@acme.example", json!(true)),
+        _ => ("alice@acme.example", json!(true)),
+    };
+    let name = "boss@acme.example";
+    Json(json!({"sub": sub, "email": email, "email_verified": verified, "name": name})).into_response()
 }

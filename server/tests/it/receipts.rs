@@ -6,6 +6,7 @@ use mcpindex_server::ingest::IngestRules;
 use mcpindex_store::testing::{TestStore, on_each_backend};
 use serde_json::{Value, json};
 
+use crate::programs::until;
 use crate::signals::{Index, rules, wire};
 
 const RECEIPTS: &str = "/api/v1/receipts";
@@ -13,7 +14,7 @@ const HERE: &str = "192.0.2.1";
 
 fn taken() -> IngestRules {
     IngestRules {
-        receipts: Some(90 * 86_400),
+        receipts: true,
         ..rules()
     }
 }
@@ -96,6 +97,25 @@ async fn receipts_are_not_taken_unless_the_settings_say_so() {
         "404 | content-type: application/json | cache-control: no-store | {\"error\":\"not_found\"}"
     );
     assert_eq!(database.store.receipts_kept().await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn receipts_go_after_their_time_where_none_are_taken_any_more() {
+    let database = TestStore::sqlite().await;
+    let index = Index::start(&database.store, taken());
+    let answer = index.post(HERE, RECEIPTS, batch(0..3).to_string()).await;
+    assert_eq!(answer.status, 204, "{}", answer.text());
+    index.running.stop().await;
+    let closed = IngestRules {
+        keep_receipts: -1,
+        ..rules()
+    };
+    let index = Index::start(&database.store, closed);
+    until("the receipts go", async || {
+        database.store.receipts_kept().await.unwrap() == 0
+    })
+    .await;
+    index.running.stop().await;
 }
 
 #[tokio::test]

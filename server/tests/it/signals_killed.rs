@@ -149,10 +149,11 @@ async fn check_kills(database: &TestStore) {
         all.extend(sent.all);
         store.count_signals().await.unwrap();
         let told = store
-            .fleet_drifts(&[Fingerprint::from_bytes([2; 16])])
+            .told_drifts(&[Fingerprint::from_bytes([2; 16])])
             .await
             .unwrap()
-            .remove(0);
+            .remove(0)
+            .fleet;
         assert_eq!(told.len(), 1);
         assert_eq!(
             told[0].signals,
@@ -278,7 +279,7 @@ async fn a_postgres_that_restarts_under_load_loses_nothing() {
     store.count_signals().await.unwrap();
     let kept = store.signals_kept().await.unwrap();
     let tool = Fingerprint::from_bytes([2; 16]);
-    let counted = store.fleet_drifts(&[tool]).await.unwrap().remove(0);
+    let counted = store.told_drifts(&[tool]).await.unwrap().remove(0).fleet;
     assert_eq!(
         counted[0].signals, kept,
         "something was counted twice, or not at all"

@@ -39,7 +39,7 @@ fn install(base: &str, key: Option<&str>, state: &Path, mode: Mode) -> (Telemetr
         state: StateDirectory::at(state),
         clock: Arc::new(SystemClock),
         say: Arc::new(move |one| told.lock().unwrap().push(one)),
-        own_registries: Vec::new(),
+        own_registries: mcpindex::telemetry::OwnRegistries::default(),
         pauses: Pauses {
             first: soon,
             between: soon,

@@ -5,7 +5,7 @@
 //!
 //! Invariant: a code gives at most one key, within 60 seconds.
 
-use super::keys::{make_key, revoke_line};
+use super::keys::{make_key, revoke_with_made};
 use super::{KeyMaterial, KeyRecord, MAX_NAME, Over, SecretHash, hold_account, hold_enabled};
 use crate::session::on;
 use crate::text::{indexed, restored};
@@ -96,7 +96,8 @@ impl Store {
             if let Some(key) = &key {
                 let account = hold_account(&mut session, account).await?;
                 let subject = account.map(|account| account.who()).unwrap_or_default();
-                revoke_line(&mut session, key, &subject, now).await?;
+                let why = Some("the code that it came from was used again");
+                revoke_with_made(&mut session, key, &subject, why, now).await?;
             }
             session.commit().await?;
             return Ok(Redeemed::Spent { revoked: key });

@@ -29,8 +29,6 @@ pub struct DeviceRequest {
     pub network_shown: String,
     /// When it was made.
     pub started_at: i64,
-    /// When it is over.
-    pub expires_at: i64,
 }
 
 /// What a program that asks is told.
@@ -93,19 +91,18 @@ impl Store {
             return Ok(None);
         };
         let mut session = self.read().await?;
-        let row: Option<(String, String, i64, i64)> = on!(session, connection => {
+        let row: Option<(String, String, i64)> = on!(session, connection => {
             sqlx::query_as(
-                "SELECT key_name, network_shown, started_at, expires_at FROM device_request
+                "SELECT key_name, network_shown, started_at FROM device_request
                  WHERE user_code = $1 AND expires_at > $2 AND allowed IS NULL",
             )
             .bind(&*user_code).bind(now).fetch_optional(connection).await?
         });
-        row.map(|(key_name, network_shown, started_at, expires_at)| {
+        row.map(|(key_name, network_shown, started_at)| {
             Ok(DeviceRequest {
                 key_name: restored(key_name)?,
                 network_shown: restored(network_shown)?,
                 started_at,
-                expires_at,
             })
         })
         .transpose()

@@ -2,10 +2,14 @@
 //!
 //! Invariant: of a key its SHA-256 and its first letters are kept; a key that was revoked never works again.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Account, MAX_NAME, Over, SecretHash, account_of, hold_enabled, not_enabled, note};
+use super::{
+    Account, MAX_NAME, Over, Role, SecretHash, account_of, hold_account, hold_admins, hold_enabled,
+    local_account, not_enabled, note,
+};
 use crate::audit::{self, Action, NewLine, SHELL};
 use crate::session::{Session, on};
 use crate::signals::Network;
@@ -18,6 +22,8 @@ const OVERLAP: i64 = 24 * 3_600;
 const DAY: i64 = 86_400;
 /// Keys of one account that work at once.
 const MAX_KEYS: i64 = 500;
+/// Keys of one account that ended and are listed, however many work.
+const ENDED_KEYS: i64 = 100;
 /// Seconds after its end that a key is still listed.
 pub(super) const REMEMBERED: i64 = 366 * 86_400;
 /// Bytes of what is shown of a key.
@@ -148,6 +154,8 @@ pub struct NewKey {
     pub expires_at: Option<i64>,
     /// Where it was asked for.
     pub network: Option<Network>,
+    /// The id of the key that asks for it, if one does.
+    pub made_by: Option<String>,
 }
 
 /// A key to add whose account and name a code or a device request tells.
@@ -166,7 +174,8 @@ pub struct KeyMaterial {
 }
 
 impl KeyMaterial {
-    pub(super) fn for_account(&self, account: i64, name: String) -> NewKey {
+    /// The key of this account and name.
+    pub fn for_account(&self, account: i64, name: String) -> NewKey {
         NewKey {
             account,
             hash: self.hash,
@@ -175,8 +184,25 @@ impl KeyMaterial {
             scopes: self.scopes,
             expires_at: self.expires_at,
             network: self.network.clone(),
+            made_by: None,
         }
     }
+}
+
+/// A key to put in the place of another.
+#[derive(Debug, Clone)]
+pub struct Successor {
+    /// SHA-256 of the whole key.
+    pub hash: SecretHash,
+    /// Its first letters: `mcpk_AbCd…`.
+    pub shown: String,
+    /// Where it was asked for.
+    pub network: Option<Network>,
+    /// When it ends at the latest, however long the other was to live: the end of the key that asked for it. `None`: no key
+    /// asked, or one without an end.
+    pub ends_by: Option<i64>,
+    /// The id of the key that asks for it, if one does.
+    pub made_by: Option<String>,
 }
 
 /// What is known of a key.
@@ -208,6 +234,8 @@ pub struct KeyRecord {
     pub revoked_at: Option<i64>,
     /// The key that a rotation put in its place.
     pub replaced_by: Option<String>,
+    /// The id of the key that it was made or rotated with, if one did.
+    pub made_by: Option<String>,
 }
 
 impl KeyRecord {
@@ -231,13 +259,14 @@ type KeyRow = (
     Option<Vec<u8>>,
     Option<i64>,
     Option<String>,
+    Option<String>,
 );
 
 macro_rules! key {
     ($rest:literal) => {
         concat!(
             "SELECT k.id, k.account, a.login, k.shown, k.name, k.scopes, k.created_at, k.created_from, k.expires_at,
-                 k.last_used_on, k.last_used_from, k.revoked_at, k.replaced_by
+                 k.last_used_on, k.last_used_from, k.revoked_at, k.replaced_by, k.made_by
              FROM api_key k JOIN account a ON a.id = k.account ",
             $rest
         )
@@ -262,13 +291,15 @@ fn key_from_row(row: KeyRow) -> Result<KeyRecord, StoreError> {
         last_used_from: network(row.10)?,
         revoked_at: row.11,
         replaced_by: restored_option(row.12)?,
+        made_by: row.13,
     })
 }
 
 impl Store {
     /// Adds a key.
     ///
-    /// [`StoreError::Refused`]: the account is disabled or unknown, has 500 keys that work, or a text is longer than is kept.
+    /// [`StoreError::Refused`]: the account is disabled or unknown, has 500 keys that work, a text is longer than is kept, or the
+    /// key that asks works no more or has a successor.
     pub async fn add_key(&self, key: &NewKey, now: i64) -> Result<KeyRecord, StoreError> {
         let mut session = self.write().await?;
         let Some(account) = hold_enabled(&mut session, key.account).await? else {
@@ -277,6 +308,42 @@ impl Store {
         let record = make_key(&mut session, key, &account, now).await?;
         session.commit().await?;
         Ok(record)
+    }
+
+    /// Adds a key of the account of this login that was made on the server's shell, which is made now if there is none, and is an
+    /// admin from now on where the key allows what an admin may. All of it is done, or nothing.
+    ///
+    /// [`StoreError::Refused`]: as [`Store::add_key`].
+    pub async fn add_local_key(
+        &self,
+        login: &str,
+        name: &str,
+        material: &KeyMaterial,
+        now: i64,
+    ) -> Result<(KeyRecord, Account), StoreError> {
+        let mut session = self.write().await?;
+        let is_admin = material.scopes.contains(Scope::Admin);
+        if is_admin {
+            hold_admins(&mut session).await?;
+        }
+        let id = local_account(&mut session, login, now).await?.id;
+        let Some(mut account) = hold_enabled(&mut session, id).await? else {
+            return Err(not_enabled(id));
+        };
+        if is_admin {
+            on!(session, connection => {
+                sqlx::query("UPDATE account SET role = 'admin' WHERE id = $1").bind(id).execute(connection).await?;
+            });
+            if account.role != Role::Admin {
+                let detail = format!("{}, {} before", Role::Admin.name(), account.role.name());
+                note(&mut session, SHELL, Action::RoleGiven, &account.who(), Some(&detail), now).await?;
+            }
+            account.role = Role::Admin;
+        }
+        let key = material.for_account(id, name.to_owned());
+        let record = make_key(&mut session, &key, &account, now).await?;
+        session.commit().await?;
+        Ok((record, account))
     }
 
     /// The keys of an account, or all of them; those that were not revoked first, the newest first.
@@ -290,6 +357,30 @@ impl Store {
             .bind(account).fetch_all(connection).await?
         });
         rows.into_iter().map(key_from_row).collect()
+    }
+
+    /// An account's keys that work, and the latest hundred at least of those that ended; the newest of each first.
+    pub async fn keys_of(&self, account: i64, now: i64) -> Result<Vec<KeyRecord>, StoreError> {
+        let mut session = self.read().await?;
+        let rows: Vec<KeyRow> = on!(session, connection => {
+            sqlx::query_as(key!(
+                "WHERE k.account = $1
+                 ORDER BY (k.revoked_at IS NOT NULL OR COALESCE(k.expires_at <= $2, FALSE)), k.created_at DESC, k.id
+                 LIMIT $3"
+            ))
+            .bind(account).bind(now).bind(MAX_KEYS + ENDED_KEYS).fetch_all(connection).await?
+        });
+        rows.into_iter().map(key_from_row).collect()
+    }
+
+    /// The key of this id, of this account.
+    pub async fn key(&self, id: &str, account: i64) -> Result<Option<KeyRecord>, StoreError> {
+        let mut session = self.read().await?;
+        let row: Option<KeyRow> = on!(session, connection => {
+            sqlx::query_as(key!("WHERE k.id = $1 AND k.account = $2"))
+                .bind(stored(id)).bind(account).fetch_optional(connection).await?
+        });
+        row.map(key_from_row).transpose()
     }
 
     /// The key of this hash and its account, whatever their state: see [`KeyRecord::works`] and [`Account::disabled_at`].
@@ -306,55 +397,73 @@ impl Store {
 
     /// Revokes a key, of this account if one is given. False: there is no such key. One that was revoked before stays so.
     pub async fn revoke_key(&self, id: &str, of_account: Option<i64>, now: i64) -> Result<bool, StoreError> {
-        let mut session = self.write().await?;
-        let account: Option<i64> = on!(session, connection => {
-            sqlx::query_scalar(
-                "UPDATE api_key SET revoked_at = COALESCE(revoked_at, $3)
-                 WHERE id = $1 AND (account = $2 OR $2 IS NULL) RETURNING account",
-            )
-            .bind(stored(id)).bind(of_account).bind(now).fetch_optional(connection).await?
-        });
-        let Some(account) = account else { return Ok(false) };
-        let subject = match of_account {
-            Some(_) => who(&mut session, account).await?,
-            None => SHELL.to_owned(),
-        };
-        note(&mut session, &subject, Action::KeyRevoked, id, None, now).await?;
-        session.commit().await?;
-        Ok(true)
+        self.end_key(id, of_account, false, None, now).await
     }
 
-    /// Revokes the key of this hash: who has a key may end it. False: there is no such key.
+    /// [`Store::revoke_key`], and all that was made with it, and with that again: for a key that somebody else may have had.
+    pub async fn revoke_key_and_made(
+        &self,
+        id: &str,
+        of_account: Option<i64>,
+        now: i64,
+    ) -> Result<bool, StoreError> {
+        self.end_key(id, of_account, true, None, now).await
+    }
+
+    /// Revokes the key of this hash and all that was made with it: who has a key may end it. One that is over ends nothing
+    /// else: it may lie about for years. False: there is no such key.
     pub async fn revoke_key_by_hash(&self, hash: SecretHash, now: i64) -> Result<bool, StoreError> {
-        let mut session = self.write().await?;
-        let revoked: Option<(String, i64)> = on!(session, connection => {
-            sqlx::query_as(
-                "UPDATE api_key SET revoked_at = COALESCE(revoked_at, $2) WHERE hash = $1 RETURNING id, account",
-            )
-            .bind(hash.bytes()).bind(now).fetch_optional(connection).await?
-        });
-        let Some((id, account)) = revoked else {
+        let Some((key, _)) = self.key_of(hash).await? else {
             return Ok(false);
         };
-        let subject = who(&mut session, account).await?;
-        let detail = "by who had the key";
-        note(&mut session, &subject, Action::KeyRevoked, &id, Some(detail), now).await?;
+        let why = Some("by who had the key");
+        self.end_key(&key.id, Some(key.account), key.works(now), why, now).await
+    }
+
+    /// Ends a key, and with it what was made with it if wanted. The audit log names the account where one is given, and the
+    /// shell where none is.
+    async fn end_key(
+        &self,
+        id: &str,
+        of_account: Option<i64>,
+        with_made: bool,
+        why: Option<&str>,
+        now: i64,
+    ) -> Result<bool, StoreError> {
+        let mut session = self.write().await?;
+        let account: Option<i64> = on!(session, connection => {
+            sqlx::query_scalar("SELECT account FROM api_key WHERE id = $1 AND (account = $2 OR $2 IS NULL)")
+                .bind(stored(id)).bind(of_account).fetch_optional(connection).await?
+        });
+        let Some(account) = account else { return Ok(false) };
+        let account = hold_account(&mut session, account).await?;
+        let subject = match (of_account, account) {
+            (Some(_), Some(account)) => account.who(),
+            _ => SHELL.to_owned(),
+        };
+        if with_made {
+            revoke_with_made(&mut session, id, &subject, why, now).await?;
+        } else {
+            on!(session, connection => {
+                sqlx::query("UPDATE api_key SET revoked_at = COALESCE(revoked_at, $2) WHERE id = $1")
+                    .bind(stored(id)).bind(now).execute(connection).await?;
+            });
+            note(&mut session, &subject, Action::KeyRevoked, id, why, now).await?;
+        }
         session.commit().await?;
         Ok(true)
     }
 
-    /// Puts a new key in the place of one that works: same account, name and scopes, and as long a life. The old one works for
-    /// another 24 hours, or until its own end if that is sooner. `None`: no key of this id (and account) works, or it was
-    /// rotated before.
+    /// Puts a new key in the place of one that works: same account, name and scopes, and as long a life unless
+    /// [`Successor::ends_by`] is sooner. The old one works for another 24 hours, or until its own end if that is sooner. `None`:
+    /// no key of this id (and account) works, or it was rotated before.
     ///
-    /// [`StoreError::Refused`]: the account has 500 keys that work.
+    /// [`StoreError::Refused`]: the account has 500 keys that work, or the key that asks works no more or has a successor.
     pub async fn rotate_key(
         &self,
         id: &str,
         of_account: Option<i64>,
-        hash: SecretHash,
-        shown: &str,
-        network: Option<&Network>,
+        successor: &Successor,
         now: i64,
     ) -> Result<Option<KeyRecord>, StoreError> {
         let mut session = self.write().await?;
@@ -374,16 +483,18 @@ impl Store {
             return Ok(None);
         };
         let ends_at = now.saturating_add(OVERLAP);
+        let as_long = old
+            .expires_at
+            .map(|expires_at| now.saturating_add(expires_at - old.created_at));
         let new = NewKey {
             account: account.id,
-            hash,
-            shown: shown.to_owned(),
+            hash: successor.hash,
+            shown: successor.shown.clone(),
             name: old.name,
             scopes: old.scopes,
-            expires_at: old
-                .expires_at
-                .map(|expires_at| now.saturating_add(expires_at - old.created_at)),
-            network: network.cloned(),
+            expires_at: as_long.into_iter().chain(successor.ends_by).min(),
+            network: successor.network.clone(),
+            made_by: successor.made_by.clone(),
         };
         let record = insert_key(&mut session, &new, &account, now).await?;
         // Judged here and not before, since the key may have been revoked in between.
@@ -492,15 +603,30 @@ async fn insert_key(
             ),
         });
     }
+    if let Some(made_by) = &key.made_by {
+        // Judged here and not before, since it may have been revoked in between, with all that was made with it until then.
+        let may: Option<i64> = on!(*session, connection => {
+            sqlx::query_scalar(
+                "SELECT account FROM api_key WHERE id = $1 AND account = $2 AND replaced_by IS NULL
+                 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $3)",
+            )
+            .bind(stored(made_by)).bind(key.account).bind(now).fetch_optional(connection).await?
+        });
+        if may.is_none() {
+            return Err(StoreError::Refused {
+                what: "the key that asks works no more, or another has taken its place".to_owned(),
+            });
+        }
+    }
     let id = format!("key_{}", key.hash.short_id());
     on!(*session, connection => {
         sqlx::query(
-            "INSERT INTO api_key (id, account, hash, shown, name, scopes, created_at, created_from, expires_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+            "INSERT INTO api_key (id, account, hash, shown, name, scopes, created_at, created_from, expires_at, made_by)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
         )
         .bind(&id).bind(key.account).bind(key.hash.bytes()).bind(&*shown).bind(&*name)
         .bind(key.scopes.to_string()).bind(now).bind(key.network.as_ref().map(Network::bytes))
-        .bind(key.expires_at).execute(connection).await?;
+        .bind(key.expires_at).bind(key.made_by.as_deref()).execute(connection).await?;
     });
     Ok(KeyRecord {
         id,
@@ -516,28 +642,38 @@ async fn insert_key(
         last_used_from: None,
         revoked_at: None,
         replaced_by: None,
+        made_by: key.made_by.clone(),
     })
 }
 
-/// Revokes a key of an account that is held, and what it was rotated to, and that again.
-pub(super) async fn revoke_line(
+/// Revokes a key of an account that is held, what it was rotated to and what was made with it, and that again.
+pub(super) async fn revoke_with_made(
     session: &mut Session,
     id: &str,
     subject: &str,
+    why: Option<&str>,
     now: i64,
 ) -> Result<(), StoreError> {
-    let mut next = Some(id.to_owned());
-    while let Some(id) = next {
-        let detail = "the code that it came from was used again";
-        note(session, subject, Action::KeyRevoked, &id, Some(detail), now).await?;
+    let mut waiting = vec![id.to_owned()];
+    let mut done = HashSet::new();
+    while let Some(id) = waiting.pop() {
+        if !done.insert(id.clone()) {
+            continue;
+        }
+        note(session, subject, Action::KeyRevoked, &id, why, now).await?;
         // Waits for a rotation that is under way, and then knows its key.
-        next = on!(*session, connection => {
+        let replaced_by = on!(*session, connection => {
             sqlx::query_scalar::<_, Option<String>>(
                 "UPDATE api_key SET revoked_at = COALESCE(revoked_at, $2) WHERE id = $1 RETURNING replaced_by",
             )
-            .bind(&id).bind(now).fetch_optional(connection).await?
-        })
-        .flatten();
+            .bind(stored(&id)).bind(now).fetch_optional(connection).await?
+        });
+        waiting.extend(replaced_by.flatten());
+        let made: Vec<String> = on!(*session, connection => {
+            sqlx::query_scalar("SELECT id FROM api_key WHERE made_by = $1")
+                .bind(stored(&id)).fetch_all(connection).await?
+        });
+        waiting.extend(made);
     }
     Ok(())
 }

@@ -210,6 +210,7 @@ impl Store {
             count(&mut session, &rows).await?;
             move_mark(&mut session, last).await?;
             session.commit().await?;
+            self.told_anew();
             counted += u64::try_from(rows.len()).unwrap_or(u64::MAX);
         }
     }
@@ -275,15 +276,19 @@ async fn write(
         .authenticated
         .count()
         .saturating_add(counts.anonymous.count());
+    let networks = counts
+        .authenticated_networks
+        .count()
+        .saturating_add(counts.anonymous_networks.count());
     let kinds: Vec<&str> = counts.kinds.iter().map(String::as_str).collect();
     on!(*session, connection => {
         sqlx::query(
             "INSERT INTO signal_rollup (tool_fp, day, transition, event, server_fp, prev_hash, new_hash, prev_digest,
                  new_digest, kinds, safety_relevant, last_seen_at, signals, installs, authenticated,
-                 authenticated_networks, anonymous, anonymous_networks)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+                 authenticated_networks, anonymous, anonymous_networks, networks)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
              ON CONFLICT (tool_fp, day, transition) DO UPDATE SET
-                 kinds = excluded.kinds, safety_relevant = excluded.safety_relevant,
+                 kinds = excluded.kinds, safety_relevant = excluded.safety_relevant, networks = excluded.networks,
                  last_seen_at = excluded.last_seen_at, signals = excluded.signals, installs = excluded.installs,
                  authenticated = excluded.authenticated, authenticated_networks = excluded.authenticated_networks,
                  anonymous = excluded.anonymous, anonymous_networks = excluded.anonymous_networks",
@@ -295,6 +300,7 @@ async fn write(
         .bind(i64::try_from(installs).unwrap_or(i64::MAX))
         .bind(counts.authenticated.to_bytes()).bind(counts.authenticated_networks.to_bytes())
         .bind(counts.anonymous.to_bytes()).bind(counts.anonymous_networks.to_bytes())
+        .bind(i64::try_from(networks).unwrap_or(i64::MAX))
         .execute(connection).await?;
     });
     Ok(())

@@ -11,9 +11,9 @@ use std::collections::BTreeSet;
 use mcpindex_contract::change::ChangeKind;
 use mcpindex_contract::signal::{Fingerprint, FingerprintKey};
 
+use crate::StoreError;
 use crate::session::{Session, on};
 use crate::text::{restored, stored};
-use crate::{Store, StoreError};
 
 /// Fingerprints of one statement: SQLite takes 32,766 parameters, and a row has 4.
 const ROWS: usize = 1_000;
@@ -33,20 +33,11 @@ pub struct CrawlDrift {
     pub found_at: i64,
 }
 
-impl Store {
-    /// The latest drift of each of these tools that the crawler saw, in the order given; `None` where it saw none. A tool
-    /// that only came or went has not drifted.
-    pub async fn crawl_drifts(&self, tools: &[Fingerprint]) -> Result<Vec<Option<CrawlDrift>>, StoreError> {
-        let mut session = self.read().await?;
-        let mut drifts = Vec::with_capacity(tools.len());
-        for tool in tools {
-            drifts.push(crawl_drift(&mut session, *tool).await?);
-        }
-        Ok(drifts)
-    }
-}
-
-async fn crawl_drift(session: &mut Session, tool: Fingerprint) -> Result<Option<CrawlDrift>, StoreError> {
+/// The tool's latest drift that the crawler saw. A tool that only came or went has not drifted.
+pub(super) async fn crawl_drift(
+    session: &mut Session,
+    tool: Fingerprint,
+) -> Result<Option<CrawlDrift>, StoreError> {
     let rows: Vec<(i64, String, i64, String)> = on!(*session, connection => {
         sqlx::query_as(
             "SELECT d.id, d.identity, d.found_at, c.kind

@@ -72,6 +72,7 @@ impl Store {
         }
         lower_mark(&mut session).await?;
         session.commit().await?;
+        self.told_anew();
         Ok(u64::try_from(gone.len())
             .unwrap_or(u64::MAX)
             .saturating_add(receipts))

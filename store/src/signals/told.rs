@@ -7,11 +7,15 @@ use std::collections::BTreeMap;
 use mcpindex_contract::signal::{Event, Fingerprint};
 
 use super::counts::{CountRow, Counts, counts};
+use super::fingerprints::{CrawlDrift, crawl_drift};
 use crate::session::{Session, on};
 use crate::{Store, StoreError};
 
-/// Counts of one tool that an answer is made of: those that most installs agree on.
-const COUNTS: i64 = 200;
+/// Definitions and transitions of one tool that an answer is made of. Those come first that were told from most networks on a
+/// day, then on most days: installs are free to invent, and one network can't push out what several agree on.
+const MOST: i64 = 40;
+/// Counts of each that are joined: of the days with most networks.
+const DAYS: i64 = 100;
 
 /// One transition of a tool as installs told it, all days that are counted together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +42,15 @@ pub struct FleetDrift {
     pub anonymous_networks: u64,
 }
 
+/// What is told of one tool's drifts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToldDrifts {
+    /// The latest that the crawler saw; `None` where it saw none.
+    pub crawl: Option<CrawlDrift>,
+    /// Those that installs told, the ones first on which most agree.
+    pub fleet: Vec<FleetDrift>,
+}
+
 /// One definition of a tool as installs told that they see it, pinned or drifted to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToldDefinition {
@@ -58,20 +71,43 @@ pub struct ToldDefinition {
 }
 
 impl Store {
-    /// The drifts of each of these tools that installs told, in the order given: those first on which most agree.
-    pub async fn fleet_drifts(&self, tools: &[Fingerprint]) -> Result<Vec<Vec<FleetDrift>>, StoreError> {
+    /// What is told of the drifts of each of these tools, in the order given: the latest that the crawler saw, and those that
+    /// installs told, the ones first on which most agree.
+    pub async fn told_drifts(&self, tools: &[Fingerprint]) -> Result<Vec<ToldDrifts>, StoreError> {
         let mut session = self.read().await?;
         let mut all = Vec::with_capacity(tools.len());
         for tool in tools {
-            let rows: Vec<CountRow> = on!(session, connection => {
-                sqlx::query_as(counts!("WHERE tool_fp = $1 AND event = $2 ORDER BY installs DESC LIMIT $3"))
-                    .bind(tool.as_bytes().as_slice()).bind(Event::Drift.name()).bind(COUNTS)
-                    .fetch_all(connection).await?
-            });
-            all.push(fleet_drifts(&rows)?);
+            let crawl = crawl_drift(&mut session, *tool).await?;
+            let fleet = fleet_drifts(&transitions(&mut session, *tool).await?)?;
+            all.push(ToldDrifts { crawl, fleet });
         }
         Ok(all)
     }
+}
+
+/// The counts of a tool's transitions.
+async fn transitions(session: &mut Session, tool: Fingerprint) -> Result<Vec<CountRow>, StoreError> {
+    let transitions: Vec<(String, String, String, String)> = on!(*session, connection => {
+        sqlx::query_as(
+            "SELECT prev_hash, new_hash, prev_digest, new_digest FROM signal_rollup
+             WHERE tool_fp = $1 AND event = $2 GROUP BY new_digest, new_hash, prev_digest, prev_hash
+             ORDER BY MAX(networks) DESC, COUNT(DISTINCT day) DESC, SUM(installs) DESC LIMIT $3",
+        )
+        .bind(tool.as_bytes().as_slice()).bind(Event::Drift.name()).bind(MOST).fetch_all(connection).await?
+    });
+    let mut rows = Vec::new();
+    for (prev_hash, new_hash, prev_digest, new_digest) in transitions {
+        let days: Vec<CountRow> = on!(*session, connection => {
+            sqlx::query_as(counts!(
+                "WHERE tool_fp = $1 AND event = $2 AND new_digest = $3 AND new_hash = $4 AND prev_digest = $5
+                     AND prev_hash = $6 ORDER BY networks DESC, installs DESC LIMIT $7"
+            ))
+            .bind(tool.as_bytes().as_slice()).bind(Event::Drift.name()).bind(new_digest).bind(new_hash)
+            .bind(prev_digest).bind(prev_hash).bind(DAYS).fetch_all(connection).await?
+        });
+        rows.extend(days);
+    }
+    Ok(rows)
 }
 
 /// The definitions that installs told of under these fingerprints of one tool: those that most of them see, and the one of
@@ -83,35 +119,45 @@ pub(crate) async fn definitions(
     hash: Option<&str>,
 ) -> Result<Vec<ToldDefinition>, StoreError> {
     let mut definitions: BTreeMap<(String, String), Counts> = BTreeMap::new();
-    let is_asked = |row: &CountRow| match row.new_digest.as_str() {
-        "" => hash == Some(&row.new_hash),
-        told => digest == Some(told),
-    };
     for tool in tools {
         for event in [Event::Pin, Event::Drift] {
-            let rows: Vec<CountRow> = on!(*session, connection => {
-                sqlx::query_as(counts!("WHERE tool_fp = $1 AND event = $2 ORDER BY installs DESC LIMIT $3"))
-                    .bind(tool.as_bytes().as_slice()).bind(event.name()).bind(COUNTS)
-                    .fetch_all(connection).await?
+            let mut told: Vec<(String, String)> = on!(*session, connection => {
+                sqlx::query_as(
+                    "SELECT new_hash, new_digest FROM signal_rollup WHERE tool_fp = $1 AND event = $2
+                     GROUP BY new_digest, new_hash
+                     ORDER BY MAX(networks) DESC, COUNT(DISTINCT day) DESC, SUM(installs) DESC LIMIT $3",
+                )
+                .bind(tool.as_bytes().as_slice()).bind(event.name()).bind(MOST).fetch_all(connection).await?
             });
-            for row in rows.iter().filter(|row| !is_asked(row)) {
-                add(&mut definitions, row)?;
+            if told.is_empty() {
+                continue;
             }
-        }
-        let asked = [
-            digest.map(|digest| (digest, None)),
-            hash.map(|hash| ("", Some(hash))),
-        ];
-        for (digest, hash) in asked.into_iter().flatten() {
-            let rows: Vec<CountRow> = on!(*session, connection => {
-                sqlx::query_as(counts!(
-                    "WHERE tool_fp = $1 AND new_digest = $2 AND ($3 OR new_hash = $4) ORDER BY installs DESC LIMIT $5"
-                ))
-                .bind(tool.as_bytes().as_slice()).bind(digest).bind(hash.is_none()).bind(hash.unwrap_or_default())
-                .bind(COUNTS).fetch_all(connection).await?
+            let asked: Vec<(String, String)> = on!(*session, connection => {
+                sqlx::query_as(
+                    "SELECT DISTINCT new_hash, new_digest FROM signal_rollup WHERE tool_fp = $1 AND event = $2
+                         AND ((new_digest <> '' AND new_digest = $3) OR (new_digest = '' AND new_hash = $4)) LIMIT $5",
+                )
+                .bind(tool.as_bytes().as_slice()).bind(event.name()).bind(digest.unwrap_or_default())
+                .bind(hash.unwrap_or_default()).bind(MOST).fetch_all(connection).await?
             });
-            for row in &rows {
-                add(&mut definitions, row)?;
+            for definition in asked {
+                if !told.contains(&definition) {
+                    told.push(definition);
+                }
+            }
+            for (new_hash, new_digest) in told {
+                let days: Vec<CountRow> = on!(*session, connection => {
+                    sqlx::query_as(counts!(
+                        "WHERE tool_fp = $1 AND event = $2 AND new_digest = $3 AND new_hash = $4
+                         ORDER BY networks DESC, installs DESC LIMIT $5"
+                    ))
+                    .bind(tool.as_bytes().as_slice()).bind(event.name()).bind(&new_digest).bind(&new_hash).bind(DAYS)
+                    .fetch_all(connection).await?
+                });
+                let counts = definitions.entry((new_hash, new_digest)).or_default();
+                for row in &days {
+                    counts.merge(Counts::of_row(row)?);
+                }
             }
         }
     }
@@ -127,12 +173,6 @@ pub(crate) async fn definitions(
             anonymous_networks: counts.anonymous_networks.count(),
         })
         .collect())
-}
-
-fn add(definitions: &mut BTreeMap<(String, String), Counts>, row: &CountRow) -> Result<(), StoreError> {
-    let key = (row.new_hash.clone(), row.new_digest.clone());
-    definitions.entry(key).or_default().merge(Counts::of_row(row)?);
-    Ok(())
 }
 
 fn fleet_drifts(rows: &[CountRow]) -> Result<Vec<FleetDrift>, StoreError> {
@@ -158,6 +198,9 @@ fn fleet_drifts(rows: &[CountRow]) -> Result<Vec<FleetDrift>, StoreError> {
             },
         )
         .collect();
-    drifts.sort_by_key(|drift| std::cmp::Reverse(drift.authenticated + drift.anonymous));
+    drifts.sort_by_key(|drift| {
+        let networks = drift.authenticated_networks + drift.anonymous_networks;
+        std::cmp::Reverse((networks, drift.authenticated + drift.anonymous))
+    });
     Ok(drifts)
 }

@@ -1,7 +1,7 @@
 //! Accounts: who they are, what they may do, the first admin and the last one, and what is kept of secrets.
 
 use mcpindex_store::accounts::{
-    Account, KeyMaterial, NewKey, Redeemed, Role, RoleChange, Scope, Scopes, SecretHash, SignIn,
+    Account, KeyMaterial, NewKey, Redeemed, Role, RoleChange, Scope, Scopes, SecretHash, SignIn, Successor,
 };
 use mcpindex_store::signals::Network;
 use mcpindex_store::testing::{TestStore, on_each_backend, on_each_database};
@@ -46,6 +46,17 @@ pub(crate) fn material(secret: &str) -> KeyMaterial {
     }
 }
 
+pub(crate) fn successor(secret: &str) -> Successor {
+    let material = material(secret);
+    Successor {
+        hash: material.hash,
+        shown: material.shown,
+        network: material.network,
+        made_by: None,
+        ends_by: None,
+    }
+}
+
 pub(crate) fn key(account: i64, secret: &str) -> NewKey {
     let material = material(secret);
     NewKey {
@@ -56,6 +67,7 @@ pub(crate) fn key(account: i64, secret: &str) -> NewKey {
         scopes: material.scopes,
         expires_at: material.expires_at,
         network: material.network,
+        made_by: None,
     }
 }
 
@@ -154,10 +166,13 @@ async fn accounts_are_found_by_number_login_and_address_and_paged() {
             let found: Vec<i64> = found.iter().map(|account| account.id).collect();
             assert_eq!(found, expected, "{reference}");
         };
-        check("aNN", &[ann, local]).await;
+        check("login:aNN", &[ann, local]).await;
+        check("aNN", &[local]).await;
         check("ANN@example.org", &[ann]).await;
-        check(&ann.to_string(), &[ann, number]).await;
+        check(&ann.to_string(), &[ann]).await;
+        check(&format!("login:{ann}"), &[number]).await;
         check("an", &[]).await;
+        check("login:", &[]).await;
         check("%", &[]).await;
         check("\0", &[]).await;
 
@@ -171,6 +186,87 @@ async fn accounts_are_found_by_number_login_and_address_and_paged() {
 }
 
 #[tokio::test]
+async fn nobody_is_meant_by_an_address_that_they_call_themselves_by() {
+    on_each_backend(async |store| {
+        let mallory = SignIn {
+            login: "boss@example.org".to_owned(),
+            ..known_as("mallory")
+        };
+        store.sign_in(&mallory, NOW).await.unwrap();
+        assert_eq!(store.find_accounts("boss@example.org").await.unwrap(), []);
+        let boss = sign_in(&store, "boss").await;
+        assert_eq!(store.find_accounts("boss@example.org").await.unwrap(), [boss]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn all_of_an_issuer_are_members_again() {
+    on_each_backend(async |store| {
+        let ann = admin(&store, "ann").await.id;
+        let dev = SignIn {
+            issuer: "dev".to_owned(),
+            ..known_as("bob")
+        };
+        let bob = store.sign_in(&dev, NOW).await.unwrap().id;
+        store.set_role(bob, Role::Admin).await.unwrap();
+        assert_eq!(
+            store.issuers().await.unwrap(),
+            [("dev".to_owned(), 1), ("https://id.example".to_owned(), 1)]
+        );
+        assert_eq!(store.demote_all_of("dev").await.unwrap(), 1);
+        assert_eq!(store.demote_all_of("dev").await.unwrap(), 0);
+        assert_eq!(is_now(&store, bob).await, (Role::Member, true));
+        assert_eq!(is_now(&store, ann).await, (Role::Admin, true));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_key_for_an_admin_is_made_with_the_role_or_not_at_all() {
+    on_each_backend(async |store| {
+        let wish = |secret: &str, scope| KeyMaterial {
+            scopes: Scopes::of(&[scope]),
+            ..material(secret)
+        };
+        let (_, ci) = store
+            .add_local_key("ci", "runner", &wish("1", Scope::Read), NOW)
+            .await
+            .unwrap();
+        assert_eq!((ci.issuer.as_str(), ci.role), ("local", Role::Member));
+        // The name of the key is longer than is kept.
+        let too_long = "n".repeat(400);
+        for login in ["ci", "new"] {
+            let error = store
+                .add_local_key(login, &too_long, &wish("2", Scope::Admin), NOW)
+                .await
+                .unwrap_err();
+            assert!(matches!(error, StoreError::Refused { .. }), "{error}");
+        }
+        assert_eq!(store.find_accounts("new").await.unwrap(), []);
+        assert_eq!(is_now(&store, ci.id).await, (Role::Member, true));
+        let (key, account) = store
+            .add_local_key("ci", "root", &wish("3", Scope::Admin), NOW)
+            .await
+            .unwrap();
+        assert_eq!(
+            (account.id, account.role, key.account),
+            (ci.id, Role::Admin, ci.id)
+        );
+        assert_eq!(is_now(&store, ci.id).await, (Role::Admin, true));
+        let other = admin(&store, "ann").await;
+        assert_ne!(other.id, ci.id);
+        store.disable_account(ci.id, NOW).await.unwrap();
+        let error = store
+            .add_local_key("ci", "again", &wish("4", Scope::Admin), NOW)
+            .await
+            .unwrap_err();
+        assert!(matches!(error, StoreError::Refused { .. }), "{error}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn any_text_comes_back_and_one_that_is_too_long_is_refused() {
     on_each_backend(async |store| {
         let odd = SignIn {
@@ -179,7 +275,13 @@ async fn any_text_comes_back_and_one_that_is_too_long_is_refused() {
         };
         let account = store.sign_in(&odd, NOW).await.unwrap();
         assert_eq!(account.login, odd.login);
-        assert_eq!(store.find_accounts(&odd.login).await.unwrap(), [account]);
+        assert_eq!(
+            store
+                .find_accounts(&format!("login:{}", odd.login))
+                .await
+                .unwrap(),
+            [account]
+        );
         // As long as both may be, they fit into one index.
         let long = SignIn {
             issuer: "i".repeat(1_000),
@@ -402,7 +504,7 @@ async fn a_disabled_account_has_no_session_no_key_and_gets_none() {
         }
         assert_eq!(
             store
-                .rotate_key(&record.id, None, SecretHash::of("5"), "mcpk_5…", None, NOW + 1)
+                .rotate_key(&record.id, None, &successor("5"), NOW + 1)
                 .await
                 .unwrap(),
             None
@@ -448,10 +550,11 @@ async fn what_is_made_while_an_account_is_disabled_does_not_outlive_it_and_nobod
                     .await
                     .unwrap();
                 let redeemed = material(&format!("redeemed {number}"));
+                let next = successor(&format!("rotated {number}"));
                 let (disabled, cookie, rotated, one, two, revoked, swept) = tokio::join!(
                     there.disable_account(account, NOW),
                     here.add_session(secret("cookie"), account, NOW),
-                    here.rotate_key(&first.id, None, secret("rotated"), "mcpk_…", None, NOW),
+                    here.rotate_key(&first.id, None, &next, NOW),
                     there.redeem_code(secret("code"), "challenge", &redeemed, NOW),
                     here.redeem_code(secret("code"), "challenge", &redeemed, NOW),
                     there.revoke_key(&first.id, None, NOW),
@@ -551,8 +654,12 @@ async fn no_secret_is_kept() {
             .await
             .unwrap();
         let first = store.add_key(&key(ann, &secret("key")), NOW).await.unwrap();
+        let rotated = Successor {
+            shown: "mcpk_Rota…".to_owned(),
+            ..successor(&secret("rotated"))
+        };
         store
-            .rotate_key(&first.id, None, hash("rotated"), "mcpk_Rota…", None, NOW)
+            .rotate_key(&first.id, None, &rotated, NOW)
             .await
             .unwrap()
             .unwrap();
@@ -592,7 +699,7 @@ fn nothing_that_is_printed_holds_a_secret_or_its_hash() {
     assert_eq!(
         format!("{:?}", key(1, "secret")),
         "NewKey { account: 1, hash: SecretHash(…), shown: \"mcpk_AbCd…\", name: \"laptop\", scopes: Scopes(read ingest), \
-         expires_at: Some(1715552000), network: Some(Network(…)) }"
+         expires_at: Some(1715552000), network: Some(Network(…)), made_by: None }"
     );
     let printed = format!("{:?}", material("secret"));
     assert!(

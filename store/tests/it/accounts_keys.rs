@@ -1,21 +1,18 @@
 //! Keys: found by their hash, listed, rotated, revoked, noted as used.
 
-use mcpindex_store::accounts::{KeyRecord, NewKey, Scope, Scopes, SecretHash};
+use mcpindex_store::accounts::{KeyRecord, NewKey, Scope, Scopes, SecretHash, Successor};
 use mcpindex_store::signals::Network;
 use mcpindex_store::testing::{on_each_backend, on_each_database};
 use mcpindex_store::{Store, StoreError};
 
-use crate::accounts::{DAY, HOUR, NOW, key, sign_in};
+use crate::accounts::{DAY, HOUR, NOW, key, sign_in, successor};
 
 async fn found(store: &Store, secret: &str) -> KeyRecord {
     store.key_of(SecretHash::of(secret)).await.unwrap().unwrap().0
 }
 
 async fn rotate(store: &Store, id: &str, secret: &str, now: i64) -> Option<KeyRecord> {
-    store
-        .rotate_key(id, None, SecretHash::of(secret), "mcpk_New…", None, now)
-        .await
-        .unwrap()
+    store.rotate_key(id, None, &successor(secret), now).await.unwrap()
 }
 
 #[tokio::test]
@@ -120,24 +117,21 @@ async fn a_rotated_key_works_for_another_day_and_its_successor_as_long_as_it_did
         let (ann, bob) = (sign_in(&store, "ann").await.id, sign_in(&store, "bob").await.id);
         let old = store.add_key(&key(ann, "old"), NOW).await.unwrap();
         let at = NOW + 100 * DAY;
-        let of_bob = store.rotate_key(&old.id, Some(bob), SecretHash::of("x"), "mcpk_x…", None, at);
-        assert_eq!(of_bob.await.unwrap(), None);
+        let of_bob = store.rotate_key(&old.id, Some(bob), &successor("x"), at).await;
+        assert_eq!(of_bob.unwrap(), None);
         let network = Network::of("2001:db8:1::1".parse().unwrap());
+        let from_there = Successor {
+            network: Some(network.clone()),
+            ..successor("new")
+        };
         let new = store
-            .rotate_key(
-                &old.id,
-                Some(ann),
-                SecretHash::of("new"),
-                "mcpk_New…",
-                Some(&network),
-                at,
-            )
+            .rotate_key(&old.id, Some(ann), &from_there, at)
             .await
             .unwrap()
             .unwrap();
         assert_eq!(
             (new.name.as_str(), new.scopes, new.shown.as_str()),
-            ("laptop", old.scopes, "mcpk_New…")
+            ("laptop", old.scopes, "mcpk_AbCd…")
         );
         assert_eq!(
             (new.created_at, new.expires_at, new.created_from.clone()),
@@ -177,6 +171,42 @@ async fn a_rotated_key_works_for_another_day_and_its_successor_as_long_as_it_did
         assert_eq!(rotate(&store, &next.id, "late", NOW + DAY).await, None);
         assert_eq!(store.key_of(SecretHash::of("late")).await.unwrap(), None);
         assert_eq!(rotate(&store, "key_0000000000000000", "none", NOW).await, None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_successor_ends_with_the_key_that_asked_for_it() {
+    on_each_backend(async |store| {
+        let ann = sign_in(&store, "ann").await.id;
+        let check = async |name: &str, expires_at, ends_by, expected| {
+            let old = NewKey {
+                expires_at,
+                ..key(ann, name)
+            };
+            let old = store.add_key(&old, NOW).await.unwrap();
+            let successor = Successor {
+                ends_by,
+                ..successor(&format!("{name} 2"))
+            };
+            let new = store.rotate_key(&old.id, None, &successor, NOW + HOUR).await;
+            assert_eq!(new.unwrap().unwrap().expires_at, expected, "{name}");
+        };
+        check("endless", None, Some(NOW + DAY), Some(NOW + DAY)).await;
+        check(
+            "longer",
+            Some(NOW + 9 * DAY),
+            Some(NOW + 9 * DAY),
+            Some(NOW + 9 * DAY),
+        )
+        .await;
+        check(
+            "shorter",
+            Some(NOW + DAY),
+            Some(NOW + 9 * DAY),
+            Some(NOW + HOUR + DAY),
+        )
+        .await;
     })
     .await;
 }
@@ -247,6 +277,90 @@ async fn an_account_has_at_most_five_hundred_keys_that_work() {
             ..key(ann, "later")
         };
         store.add_key(&next, later).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_list_has_the_keys_that_work_and_the_latest_that_ended() {
+    on_each_backend(async |store| {
+        let ann = sign_in(&store, "ann").await.id;
+        for number in 0..700 {
+            let added = store
+                .add_key(&key(ann, &format!("ended {number}")), NOW + number)
+                .await
+                .unwrap();
+            store.revoke_key(&added.id, None, NOW + number).await.unwrap();
+        }
+        let soon = NewKey {
+            expires_at: Some(NOW + 1_000),
+            ..key(ann, "soon")
+        };
+        let soon = store.add_key(&soon, NOW - 1).await.unwrap().id;
+        let listed = store.keys_of(ann, NOW + 999).await.unwrap();
+        assert_eq!(listed.len(), 600);
+        assert_eq!(listed[0].id, soon, "the oldest, and it works");
+        assert_eq!(
+            (listed[1].created_at, listed[599].created_at),
+            (NOW + 699, NOW + 101)
+        );
+        let later = store.keys_of(ann, NOW + 1_000).await.unwrap();
+        assert_eq!(later[0].created_at, NOW + 699);
+        assert_eq!(store.key(&soon, ann).await.unwrap().unwrap().id, soon);
+        assert_eq!(store.key(&soon, ann + 1).await.unwrap(), None);
+        assert_eq!(store.key("\0", ann).await.unwrap(), None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_key_and_all_that_was_made_with_it_end_together() {
+    on_each_backend(async |store| {
+        let ann = sign_in(&store, "ann").await.id;
+        let bob = sign_in(&store, "bob").await.id;
+        let first = store.add_key(&key(ann, "first"), NOW).await.unwrap();
+        let made = async |secret: &str, with: &str, account: i64| {
+            let made = NewKey {
+                made_by: Some(with.to_owned()),
+                ..key(account, secret)
+            };
+            store.add_key(&made, NOW).await
+        };
+        let child = made("child", &first.id, ann).await.unwrap();
+        assert_eq!(child.made_by, Some(first.id.clone()));
+        let rotated = store
+            .rotate_key(&child.id, None, &successor("rotated"), NOW)
+            .await
+            .unwrap()
+            .unwrap();
+        let grandchild = made("grandchild", &rotated.id, ann).await.unwrap();
+        let apart = store.add_key(&key(ann, "apart"), NOW).await.unwrap();
+        // One that is not theirs, has a successor or is over makes none.
+        for (with, account) in [(&first.id, bob), (&child.id, ann)] {
+            let error = made("refused", with, account).await.unwrap_err();
+            assert!(matches!(error, StoreError::Refused { .. }), "{error}");
+        }
+        assert!(
+            !store
+                .revoke_key_and_made(&first.id, Some(bob), NOW)
+                .await
+                .unwrap()
+        );
+        assert!(!store.revoke_key_and_made("key_0", None, NOW).await.unwrap());
+        assert!(
+            store
+                .revoke_key_and_made(&first.id, Some(ann), NOW + 1)
+                .await
+                .unwrap()
+        );
+        for id in [&first.id, &child.id, &rotated.id, &grandchild.id] {
+            let key = store.key(id, ann).await.unwrap().unwrap();
+            assert_eq!(key.revoked_at, Some(NOW + 1), "{}", key.name);
+        }
+        let kept = store.key(&apart.id, ann).await.unwrap().unwrap();
+        assert_eq!(kept.revoked_at, None);
+        let error = made("late", &first.id, ann).await.unwrap_err();
+        assert!(matches!(error, StoreError::Refused { .. }), "{error}");
     })
     .await;
 }

@@ -7,6 +7,9 @@ use mcpindex_store::Store;
 use mcpindex_store::observations::{Artifact, NewObservation, Recorded};
 use mcpindex_store::targets::NewTarget;
 
+/// How many migrations there are; the last has this number.
+pub(crate) const MIGRATIONS: usize = 16;
+
 /// When every test begins.
 pub(crate) const START: i64 = 1_000;
 

@@ -7,7 +7,7 @@ use mcpindex_store::{Location, SchemaState, Store};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use url::Url;
 
-use crate::fixture::{START, add, failed_look, identity, look, record, story, surface};
+use crate::fixture::{MIGRATIONS, START, add, failed_look, identity, look, record, story, surface};
 
 /// The URL of another database on the same server, for another role.
 fn url_of(server: &str, database: &str, role: &str) -> String {
@@ -107,7 +107,7 @@ async fn a_database_with_a_locale_and_a_role_without_rights_are_enough() {
 
     let owned: Location = url_of(url, &name, &name).parse().unwrap();
     let store = Store::open(&owned).await.unwrap();
-    assert_eq!(store.migrate().await.unwrap(), crate::migrations::MIGRATIONS);
+    assert_eq!(store.migrate().await.unwrap(), MIGRATIONS);
     assert_eq!(store.schema_state().await.unwrap(), SchemaState::Current);
     check_order(&store).await;
     store.close().await;

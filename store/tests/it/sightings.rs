@@ -53,7 +53,10 @@ fn by_fingerprint(key: &FingerprintKey, name: &str, digest: Option<Digest>) -> Q
 }
 
 async fn ask(store: &Store, question: Question) -> Sightings {
-    store.sightings(&[question]).await.unwrap().remove(0)
+    let mut found = store.sightings(&[question], START).await.unwrap().remove(0);
+    assert!(!found.more);
+    assert_eq!(found.servers.len(), 1);
+    found.servers.remove(0)
 }
 
 #[tokio::test]

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use mcpindex_contract::change::ChangeKind;
 use mcpindex_contract::signal::{Digests, Event, Fingerprint, FingerprintKey, InstallId, Sdk, Signal};
 use mcpindex_store::accounts::SecretHash;
-use mcpindex_store::signals::{FleetDrift, Network, Received, Registration};
+use mcpindex_store::sightings::{Question, Reference};
+use mcpindex_store::signals::{CrawlDrift, FleetDrift, Network, Received, Registration};
 use mcpindex_store::testing::{on_each_backend, on_each_database};
 use mcpindex_store::{Location, Store};
 use sqlx::{Connection, PgConnection, SqliteConnection};
@@ -68,9 +69,15 @@ async fn send(store: &Store, signals: &[Received]) -> u64 {
 async fn told(store: &Store) -> Option<FleetDrift> {
     store.count_signals().await.unwrap();
     let tool = Fingerprint::from_bytes([2; 16]);
-    let mut drifts = store.fleet_drifts(&[tool]).await.unwrap().remove(0);
+    let mut drifts = store.told_drifts(&[tool]).await.unwrap().remove(0).fleet;
     assert!(drifts.len() <= 1, "{drifts:?}");
     drifts.pop()
+}
+
+/// What the crawler saw of each of these tools.
+async fn crawl_drifts(store: &Store, tools: &[Fingerprint]) -> Vec<Option<CrawlDrift>> {
+    let told = store.told_drifts(tools).await.unwrap();
+    told.into_iter().map(|told| told.crawl).collect()
 }
 
 #[tokio::test]
@@ -103,11 +110,12 @@ async fn what_is_told_twice_is_kept_and_counted_once() {
         assert_eq!(store.count_signals().await.unwrap(), 0);
         let tool = Fingerprint::from_bytes([2; 16]);
         let drifts = store
-            .fleet_drifts(&[tool, Fingerprint::from_bytes([9; 16])])
+            .told_drifts(&[tool, Fingerprint::from_bytes([9; 16])])
             .await
             .unwrap();
-        assert!(drifts[1].is_empty());
+        assert!(drifts[1].fleet.is_empty());
         let counted: Vec<(bool, i64, u64)> = drifts[0]
+            .fleet
             .iter()
             .map(|drift| (drift.digests.is_some(), drift.signals, drift.anonymous))
             .collect();
@@ -156,6 +164,48 @@ async fn installs_with_proof_and_networks_are_counted_apart() {
         );
         assert_eq!(told.kinds, ["removed-param"]);
         assert_eq!(told.hashes, (hash('a'), hash('b')));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_network_pushes_out_nothing_that_several_agree_on() {
+    on_each_backend(async |store| {
+        let tool = Fingerprint::from_bytes([2; 16]);
+        let agreed: Vec<Received> = (0..12)
+            .map(|install: u128| from(drift(install, NOW), &format!("198.51.{}.7", install % 4), false))
+            .collect();
+        send(&store, &agreed).await;
+        // As many invented installs each as the old order took to come first, of more transitions than are read.
+        for number in 0..205_u128 {
+            let invented: Vec<Received> = (0..13)
+                .map(|install| {
+                    let signal = Signal {
+                        hash_after: format!("sha256:{number:064x}"),
+                        ..drift(1_000 + install, NOW)
+                    };
+                    from(signal, "203.0.113.9", false)
+                })
+                .collect();
+            send(&store, &invented).await;
+        }
+        store.count_signals().await.unwrap();
+        let drifts = store.told_drifts(&[tool]).await.unwrap().remove(0).fleet;
+        assert_eq!(drifts[0].hashes.1, hash('b'));
+        assert_eq!((drifts[0].anonymous, drifts[0].anonymous_networks), (12, 4));
+        let question = Question {
+            server: Reference::Fingerprint(Fingerprint::from_bytes([1; 16])),
+            tool: Some(Reference::Fingerprint(tool)),
+            digest: None,
+            hash: None,
+        };
+        let found = store.sightings(&[question], 0).await.unwrap().remove(0);
+        let seen = found.servers[0]
+            .told
+            .iter()
+            .find(|told| told.hash == hash('b'))
+            .unwrap();
+        assert_eq!((seen.anonymous, seen.anonymous_networks), (12, 4));
     })
     .await;
 }
@@ -344,22 +394,22 @@ async fn the_crawlers_drifts_are_found_by_every_name_of_the_server() {
 
         for name in ["npm:a", "io.example/before", "io.example/after"] {
             let tools = ["moved", "still", "new"].map(|tool| key.tool(name, tool));
-            let found = store.crawl_drifts(&tools).await.unwrap();
+            let found = crawl_drifts(store, &tools).await;
             let moved = found[0].as_ref().expect(name);
             assert_eq!((Some(moved.drift), moved.identity.as_str()), (drift, "npm:a"));
             assert_eq!(moved.kinds, [ChangeKind::DescriptionOnly]);
             assert_eq!(found[1..], [None, None], "{name}");
         }
         let other = key.tool("npm:b", "moved");
-        assert_eq!(store.crawl_drifts(&[other]).await.unwrap(), [None]);
+        assert_eq!(crawl_drifts(store, &[other]).await, [None]);
 
         // An index of before has no fingerprints.
         forget_fingerprints(&database.location).await;
         let moved = key.tool("io.example/after", "moved");
-        assert_eq!(store.crawl_drifts(&[moved]).await.unwrap(), [None]);
+        assert_eq!(crawl_drifts(store, &[moved]).await, [None]);
         assert_eq!(store.keep_older_servers().await.unwrap(), 1);
         assert_eq!(store.keep_older_servers().await.unwrap(), 0);
-        assert!(store.crawl_drifts(&[moved]).await.unwrap()[0].is_some());
+        assert!(crawl_drifts(store, &[moved]).await[0].is_some());
     })
     .await;
 }

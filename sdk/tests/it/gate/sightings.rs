@@ -206,7 +206,7 @@ fn telemetry(directory: &tempfile::TempDir, base: &str, first: Duration, sightin
         state: StateDirectory::at(directory.path()),
         clock: Arc::new(Still),
         say: Arc::new(|advice| panic!("nobody answered, and there is {advice:?}")),
-        own_registries: Vec::new(),
+        own_registries: mcpindex::telemetry::OwnRegistries::default(),
         pauses: Pauses {
             first: pause(first),
             ..Pauses::default()

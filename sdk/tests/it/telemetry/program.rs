@@ -18,7 +18,7 @@ use crate::stdio::FIXTURE;
 const NPX: [&str; 3] = ["npx", "-y", "notes"];
 
 /// What the machine of whoever runs the tests may say about it.
-const SILENCED: [(&str, &str); 8] = [
+const SILENCED: [(&str, &str); 10] = [
     ("MCPINDEX_DRIFT_TELEMETRY", ""),
     ("MCPINDEX_WEB_BASE", ""),
     ("CI", ""),
@@ -26,6 +26,9 @@ const SILENCED: [(&str, &str); 8] = [
     ("MCPINDEX_API_KEY", ""),
     ("npm_config_registry", ""),
     ("NPM_CONFIG_REGISTRY", ""),
+    // What this machine says of registries is no matter of a test.
+    ("NPM_CONFIG_USERCONFIG", "/nonexistent/npmrc"),
+    ("NPM_CONFIG_GLOBALCONFIG", "/nonexistent/npmrc"),
     ("NO_PROXY", "127.0.0.1"),
 ];
 
@@ -267,7 +270,7 @@ async fn an_index_that_refuses_is_named_by_status() {
     telemetry is detection: set by MCPINDEX_DRIFT_TELEMETRY
     index: INDEX/
     this install is xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx there, with a token
-    it refused our signals of version 2 on xxxx-xx-xxxxx:xx:xxx (invalid_signal): nothing more is sent to it; `mcpindex telemetry reset` tries again
+    it refused our signals of version 2 on xxxx-xx-xxxxx:xx:xxx (invalid_signal): it is sent none any more; `mcpindex telemetry reset` tries again
     last batch: on xxxx-xx-xxxxx:xx:xxx, not taken: it answered 400: invalid_signal
     --
     "#);
@@ -290,10 +293,31 @@ async fn an_index_that_refuses_is_named_by_status() {
       "hasToken": false,
       "refused": null,
       "lastBatch": null,
+      "questionsRefused": null,
       "problems": []
     }
     --
     "#);
+}
+
+#[tokio::test]
+async fn a_key_for_signals_alone_is_named_by_status() {
+    let lacks = r#"{"title":"The key is not for this","detail":"the key lacks the scope `read`; use one that has it"}"#;
+    let index = Index::start(move |asked, _| {
+        let asks = ["POST /api/v1/check", "POST /api/v1/drift/any"];
+        asks.contains(&asked.what.as_str())
+            .then(|| (403, lacks.to_owned()))
+    })
+    .await;
+    let (mut gated, variables) = Machine::new(&index, "", &ON).gate(&[], &NPX);
+    gated.shake_hands().await;
+    // It tells all the same.
+    index.until_asked("POST /api/v1/drift", 1).await;
+    let (machine, _) = ended(gated, variables).await;
+    let status = machine.says(&index, &["status"]).await;
+    let said = "questions: on xxxx-xx-xxxxx:xx:xxx, not answered: it answered 403: the key lacks the scope `read`; use one \
+                that has it; `mcpindex login` gets a key that may ask and tell";
+    assert!(status.contains(said), "{status}");
 }
 
 #[tokio::test]

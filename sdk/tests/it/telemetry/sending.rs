@@ -70,7 +70,7 @@ impl Machine {
             state: self.state(),
             clock: Arc::new(Still),
             say: Arc::new(move |one| advice.lock().unwrap().push(one)),
-            own_registries: Vec::new(),
+            own_registries: mcpindex::telemetry::OwnRegistries::default(),
             pauses: Pauses {
                 first: pause,
                 between: pause,
