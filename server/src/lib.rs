@@ -20,6 +20,7 @@ pub mod ingest;
 mod links;
 pub mod logging;
 pub mod login;
+mod mcp;
 mod measure;
 pub mod openapi;
 pub mod output;

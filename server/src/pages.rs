@@ -166,7 +166,7 @@ impl DriftView {
 }
 
 /// What differs beside the contract, in words.
-fn cause_sentence(cause: &str) -> &'static str {
+pub(crate) fn cause_sentence(cause: &str) -> &'static str {
     match cause {
         "version" => "The package's version changed.",
         "dependencies" => "The version is the same; its dependencies resolved differently.",

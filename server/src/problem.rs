@@ -402,6 +402,7 @@ pub(crate) fn is_for_programs(path: &str) -> bool {
         || path == "/healthz"
         || path == "/readyz"
         || path == "/metrics"
+        || path == "/mcp"
 }
 
 /// Writes every failed answer as the problem it is, in the form its reader takes.

@@ -20,7 +20,7 @@ use crate::access::gate::gate;
 use crate::access::redaction::{no_key_in_address, shown_path};
 use crate::app::App;
 use crate::headers::REQUEST_ID;
-use crate::{api, assets, headers, measure, openapi, pages, problem};
+use crate::{api, assets, headers, mcp, measure, openapi, pages, problem};
 
 /// The longest that making one answer may take.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
@@ -103,8 +103,9 @@ pub fn router(app: App) -> Router {
         .route("/.well-known/mcp-index.json", get(api::signals::index))
         .fallback(pages::error::no_such_address)
         .layer(RequestBodyLimitLayer::new(MAX_BODY));
-    // These have limits of their own, and the signals' answer what is larger in the published form.
+    // These have limits of their own, and say of what is larger what their askers know.
     let signals = Router::new()
+        .route("/mcp", mcp::route(&app))
         .route("/api/v1/check", post(api::check::check))
         .route("/api/v1/drift", post(api::signals::drift))
         .route("/api/v1/receipts", post(api::receipts::receipts))

@@ -18,6 +18,7 @@ mod login;
 mod login_oidc;
 mod login_peers;
 mod login_programs;
+mod mcp;
 mod measure;
 mod openapi;
 mod own_issuer;
