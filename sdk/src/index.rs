@@ -9,14 +9,14 @@
 mod base;
 mod client;
 mod credentials;
-mod key;
+pub mod key;
 
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::state::StateDirectory;
 use crate::wire::http::HttpError;
 
-pub use base::Base;
+pub use base::{Base, is_loopback};
 pub use client::{Answer, IndexClient, MAX_ANSWER_BYTES, Problem};
 pub use credentials::{Credentials, CredentialsError, Granted};
 pub use key::{KeyError, read_key};
@@ -160,7 +160,7 @@ mod tests {
     fn there_is_no_index_until_one_is_named_or_signed_in_to() {
         let directory = tempfile::tempdir().unwrap();
         let state = StateDirectory::at(directory.path());
-        let good = key::tests::with_checksum("mcpk_EnvironmentEnvironmentEnvironm");
+        let good = key::with_checksum("mcpk_EnvironmentEnvironmentEnvironm".to_owned());
         check(&state, None, None, "none");
         check(&state, None, Some(&good), "none");
         check(&state, Some("https://a.example"), None, "https://a.example/");
@@ -210,7 +210,7 @@ mod tests {
         let state = StateDirectory::at(directory.path());
         let path = directory.path().join("credentials.json");
         crate::state::write_atomically(&path, b"{").unwrap();
-        let good = key::tests::with_checksum("mcpk_EnvironmentEnvironmentEnvironm");
+        let good = key::with_checksum("mcpk_EnvironmentEnvironmentEnvironm".to_owned());
         check(
             &state,
             Some("https://b.example/"),

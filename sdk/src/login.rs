@@ -1,11 +1,12 @@
 //! How a person gets a key of an index onto this machine: through a browser here ([`loopback`]), or through one anywhere
-//! ([`device`]).
+//! ([`device`]). Both show people codes ([`code`]).
 //!
 //! The browser's way is RFC 8252 with PKCE (RFC 7636): the address that is opened holds no secret, the answer at the loopback
 //! address holds a code that is good once and only together with the verifier, which never leaves this process but for the index.
 //!
 //! Invariant: a key is in the body of one answer of the index, over TLS or on this machine, and in no address.
 
+pub mod code;
 pub mod device;
 pub mod loopback;
 
@@ -20,8 +21,6 @@ use url::Url;
 use crate::index::{Answer, Base, Granted, IndexClient, IndexError, KeyError, read_key};
 use crate::login::loopback::LoopbackError;
 
-/// Consonants that are hard to mistake for one another and spell no word.
-const LETTERS: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
 /// An answer with a key is a few hundred bytes.
 const ANSWER_BYTES: usize = 64 << 10;
 
@@ -116,7 +115,7 @@ impl Attempt {
 
     /// What the page that asks for consent shows too, so that a person can tell their own sign-in from another's.
     pub fn short_code(&self) -> String {
-        short_code(&self.challenge())
+        code::of_challenge(&self.challenge())
     }
 
     /// What the browser is to open. `name` is this machine's, for the key's owner to know it by.
@@ -174,24 +173,6 @@ fn random<const BYTES: usize>() -> Result<String, LoginError> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes).map_err(|error| LoginError::NoRandomness(error.to_string()))?;
     Ok(BASE64_URL_SAFE_NO_PAD.encode(bytes))
-}
-
-/// The first 40 bits of a hash of the challenge as 8 letters, the most significant first.
-fn short_code(challenge: &str) -> String {
-    let hash = Sha256::digest(format!("mcpindex login code\n{challenge}"));
-    let mut number = hash
-        .iter()
-        .take(5)
-        .fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
-    let mut letters = ['B'; 8];
-    for letter in letters.iter_mut().rev() {
-        let digit = usize::try_from(number % 20).unwrap_or_default();
-        *letter = LETTERS.get(digit).copied().map_or('B', char::from);
-        number /= 20;
-    }
-    let (first, second) = letters.split_at(4);
-    let text = |letters: &[char]| letters.iter().collect::<String>();
-    format!("{}-{}", text(first), text(second))
 }
 
 /// The key in an answer of the index.
@@ -258,7 +239,6 @@ mod tests {
             state: String::new(),
         };
         assert_eq!(attempt.challenge(), "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
-        // Computed by another program.
         assert_eq!(attempt.short_code(), "PGQZ-HBBK");
     }
 
@@ -270,12 +250,5 @@ mod tests {
         assert_eq!(one.verifier.expose_secret().len(), 43);
         assert_eq!(one.state().len(), 22);
         assert!(!format!("{one:?}").contains(one.verifier.expose_secret()));
-        let code = one.short_code();
-        let letters: Vec<char> = code.chars().filter(|letter| *letter != '-').collect();
-        assert_eq!((code.len(), letters.len()), (9, 8));
-        assert!(
-            letters.iter().all(|letter| LETTERS.contains(&(*letter as u8))),
-            "{code}"
-        );
     }
 }

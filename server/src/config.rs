@@ -12,10 +12,11 @@ mod values;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use mcpindex::index::is_loopback;
 use mcpindex_store::Location;
 use secrecy::{ExposeSecret as _, SecretString};
 use toml::de::{DeTable, DeValue};
-use url::{Host, Url};
+use url::Url;
 
 use crate::access::{AccessRules, Metrics, Rates, Read};
 use crate::ingest::{FleetRule, IngestRules};
@@ -295,12 +296,6 @@ impl Settings {
 
     /// Whether only this machine is meant to reach a server that listens here: behind a proxy, a public address says otherwise.
     fn is_local(&self, listening: SocketAddr) -> bool {
-        let is_loopback = |url: &Url| match url.host() {
-            Some(Host::Ipv4(address)) => address.is_loopback(),
-            Some(Host::Ipv6(address)) => address.is_loopback(),
-            Some(Host::Domain(name)) => name == "localhost",
-            None => false,
-        };
         listening.ip().is_loopback() && self.server.public_url.as_ref().is_none_or(is_loopback)
     }
 

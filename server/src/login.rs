@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpindex::clock::Clock;
+use mcpindex::index::is_loopback;
 use mcpindex::wire::http::HttpClient;
 use mcpindex_store::Store;
 use secrecy::SecretString;
@@ -328,16 +329,6 @@ fn is_within(networks: &[String], address: std::net::IpAddr) -> bool {
         .iter()
         .filter_map(|text| text.parse::<mcpindex_crawler::address::Network>().ok());
     networks.into_iter().any(|network| network.contains(address))
-}
-
-/// Whether a URL's host is this machine.
-pub(crate) fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost",
-        None => false,
-    }
 }
 
 /// Between two sweepings.

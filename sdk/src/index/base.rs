@@ -69,19 +69,21 @@ impl Base {
         url
     }
 
-    /// Whether it is on this very machine, so that nobody else reads what is sent there.
-    pub fn is_loopback(&self) -> bool {
-        match self.0.host() {
-            Some(Host::Domain(name)) => name == "localhost",
-            Some(Host::Ipv4(address)) => address.is_loopback(),
-            Some(Host::Ipv6(address)) => address.is_loopback(),
-            None => false,
-        }
-    }
-
     /// Whether a key may be sent there.
     pub fn is_protected(&self) -> bool {
-        self.0.scheme() == "https" || self.is_loopback()
+        self.0.scheme() == "https" || is_loopback(&self.0)
+    }
+}
+
+/// Whether a URL's host is this very machine, so that nobody else reads what is sent there: `localhost` itself, 127.0.0.0/8 and
+/// `::1`. A name below `localhost` is whatever the machine's resolver makes of it, and an IPv4 address within IPv6 takes a way
+/// that not every system keeps inside: neither counts.
+pub fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
     }
 }
 
@@ -159,6 +161,34 @@ mod tests {
         check("http://10.0.0.1/", false);
         check("http://localhost.example/", false);
         check("http://127.0.0.1.example/", false);
+    }
+
+    #[test]
+    fn this_machine_is_known_by_its_own_addresses_alone() {
+        let check = |text: &str, expected: bool| {
+            assert_eq!(is_loopback(&text.parse().unwrap()), expected, "{text}");
+        };
+        check("http://localhost/", true);
+        check("https://LOCALHOST:8443/a", true);
+        check("http://127.0.0.1:8080/", true);
+        check("http://127.255.255.254/", true);
+        // Another spelling of 127.0.0.1, which URLs read as that.
+        check("http://127.1/", true);
+        check("http://[::1]:8080/", true);
+        check("http://[0:0::1]/", true);
+        check("http://ann@localhost/", true);
+        check("http://a.localhost/", false);
+        check("http://localhost./", false);
+        check("http://localhost.example/", false);
+        check("http://127.0.0.1.example/", false);
+        check("http://localhost@index.example/", false);
+        check("http://[::ffff:127.0.0.1]/", false);
+        check("http://0.0.0.0/", false);
+        check("http://[::]/", false);
+        check("http://128.0.0.1/", false);
+        check("http://10.0.0.1/", false);
+        check("file:///localhost", false);
+        check("mailto:ann@localhost", false);
     }
 
     #[test]

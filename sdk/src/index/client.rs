@@ -12,7 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::index::{Base, Chosen, IndexError};
+use crate::index::{Base, Chosen, IndexError, is_loopback};
 use crate::visible::visible_within;
 use crate::wire::http::HttpError;
 
@@ -121,7 +121,7 @@ impl IndexClient {
             .default_headers(headers)
             .connect_timeout(CONNECT)
             .timeout(WHOLE);
-        if base.is_loopback() {
+        if is_loopback(base.url()) {
             // A proxy is another machine.
             builder = builder.no_proxy();
         }

@@ -1,16 +1,23 @@
 //! The text of a key, as far as it can be judged without asking anybody.
 //!
-//! A key of ours is `mcpk_`, 30 base62 characters, and the CRC-32 (IEEE) over all of that as 6 base62 characters: a slip of the
-//! hand is found here. The published server's keys are `mcpk_` and 43 base64url characters, without a checksum.
+//! A key of ours is `mcpk_`, 30 random characters of base62, and the CRC-32 (IEEE) over all of that as 6 of base62. The checksum
+//! tells a mistyped or cut key from a real one; it is no security, the 178 random bits are. What scanners look for is
+//! `\bmcpk_[0-9A-Za-z]{36}\b`. The published server's keys are `mcpk_` and 43 base64url characters, without a checksum.
 //!
 //! Invariant: no part of a key is in an error.
 
 use secrecy::SecretString;
 
-const PREFIX: &str = "mcpk_";
-const OURS: usize = 41;
+/// What every key begins with, those of the published server too.
+pub const PREFIX: &str = "mcpk_";
+/// The random characters of a key of ours.
+pub const RANDOM: usize = 30;
+/// What they are drawn from: base62, by value.
+pub const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/// The length of a key of ours, in bytes.
+pub const LENGTH: usize = PREFIX.len() + RANDOM + CHECKSUM;
+const CHECKSUM: usize = 6;
 const OF_THE_PUBLISHED_SERVER: usize = 48;
-const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// Why a text is no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -38,55 +45,70 @@ pub fn read_key(text: &str) -> Result<SecretString, KeyError> {
     if text.is_empty() {
         return Err(KeyError::Empty);
     }
-    let secret = text.strip_prefix(PREFIX).ok_or(KeyError::Prefix)?;
-    let is_base62 = |byte: u8| byte.is_ascii_alphanumeric();
-    match text.len() {
-        OURS if !secret.bytes().all(is_base62) => Err(KeyError::Character),
-        OURS => {
-            let (content, sum) = text.split_at(OURS - 6);
-            match checksum(content.as_bytes()) == sum.as_bytes() {
-                true => Ok(SecretString::from(text)),
-                false => Err(KeyError::Checksum),
-            }
+    if text.len() == OF_THE_PUBLISHED_SERVER {
+        let secret = text.strip_prefix(PREFIX).ok_or(KeyError::Prefix)?;
+        let is_base64url = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        if !secret.bytes().all(is_base64url) {
+            return Err(KeyError::Character);
         }
-        OF_THE_PUBLISHED_SERVER
-            if secret
-                .bytes()
-                .all(|byte| is_base62(byte) || matches!(byte, b'-' | b'_')) =>
-        {
-            Ok(SecretString::from(text))
-        }
-        OF_THE_PUBLISHED_SERVER => Err(KeyError::Character),
-        _ => Err(KeyError::Length(text.chars().count())),
+    } else {
+        check_ours(text)?;
     }
+    Ok(SecretString::from(text))
+}
+
+/// Whether a text is a key of ours, to the letter: nothing around it, and the right checksum.
+pub fn check_ours(text: &str) -> Result<(), KeyError> {
+    let secret = text.strip_prefix(PREFIX).ok_or(KeyError::Prefix)?;
+    if text.len() != LENGTH {
+        return Err(KeyError::Length(text.chars().count()));
+    }
+    if !secret.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Err(KeyError::Character);
+    }
+    let (content, stated) = text.split_at(LENGTH - CHECKSUM);
+    match checksum(content) == stated {
+        true => Ok(()),
+        false => Err(KeyError::Checksum),
+    }
+}
+
+/// The key that begins with this prefix and these random characters.
+pub fn with_checksum(mut content: String) -> String {
+    let checksum = checksum(&content);
+    content.push_str(&checksum);
+    content
 }
 
 /// CRC-32 as base62, the most significant digit first, filled up with `0`.
-fn checksum(content: &[u8]) -> [u8; 6] {
-    let mut rest = crc32fast::hash(content) as usize;
-    let mut digits = [b'0'; 6];
+fn checksum(content: &str) -> String {
+    let mut rest = crc32fast::hash(content.as_bytes()) as usize;
+    let mut digits = ['0'; CHECKSUM];
     for digit in digits.iter_mut().rev() {
-        *digit = BASE62[rest % 62];
+        *digit = char::from(DIGITS[rest % 62]);
         rest /= 62;
     }
-    digits
+    digits.iter().collect()
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
+    use proptest::prelude::*;
     use secrecy::ExposeSecret;
 
     use super::*;
 
-    /// The key that begins so.
-    pub(crate) fn with_checksum(content: &str) -> String {
-        let sum = checksum(content.as_bytes());
-        format!("{content}{}", std::str::from_utf8(&sum).unwrap())
+    #[test]
+    fn the_checksum_is_crc32_in_base62() {
+        // The check value of CRC-32/ISO-HDLC, 0xCBF43926 = 3421780262.
+        assert_eq!(crc32fast::hash(b"123456789"), 3_421_780_262);
+        assert_eq!(checksum("123456789"), "3jZRME");
+        assert_eq!(checksum(""), "000000");
     }
 
     #[test]
     fn a_key_is_read_and_a_slip_is_found() {
-        let key = with_checksum("mcpk_0123456789abcdefghijABCDEFGHIJ");
+        let key = with_checksum("mcpk_0123456789abcdefghijABCDEFGHIJ".to_owned());
         // The CRC-32 of these 35 characters is 0x3ae0e20e, computed by another program.
         assert!(key.ends_with("14qmBa"), "{key}");
         assert_eq!(read_key(&format!(" {key}\n")).unwrap().expose_secret(), key);
@@ -99,13 +121,35 @@ pub(super) mod tests {
         check(&key.replace('a', "b"), KeyError::Checksum);
         check(&key.replace('a', "-"), KeyError::Character);
         check(&key.replace("ab", "é"), KeyError::Character);
-        for place in PREFIX.len()..OURS {
+        for place in 0..LENGTH {
             let mut changed = key.clone().into_bytes();
             changed[place] = if changed[place] == b'x' { b'y' } else { b'x' };
             assert!(
                 read_key(std::str::from_utf8(&changed).unwrap()).is_err(),
                 "{place}"
             );
+            assert!(read_key(&key[..place]).is_err(), "{place}");
+        }
+    }
+
+    #[test]
+    fn to_the_letter_means_without_white_space_and_ours_alone() {
+        let key = with_checksum("mcpk_0123456789abcdefghijABCDEFGHIJ".to_owned());
+        assert_eq!(check_ours(&key), Ok(()));
+        assert_eq!(check_ours(&format!("{key} ")), Err(KeyError::Length(42)));
+        assert_eq!(check_ours(&format!(" {key}")), Err(KeyError::Prefix));
+        let published = format!("mcpk_{}", "A".repeat(43));
+        assert!(read_key(&published).is_ok());
+        assert_eq!(check_ours(&published), Err(KeyError::Length(48)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_the_reader(text in "(mcpk_)?.{0,45}") {
+            // Nobody can guess a checksum of 2^32 in a few tries.
+            prop_assert!(check_ours(&text).is_err());
+            let is_published = text.trim().len() == OF_THE_PUBLISHED_SERVER;
+            prop_assert!(read_key(&text).is_err() || is_published);
         }
     }
 

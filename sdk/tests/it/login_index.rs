@@ -14,6 +14,7 @@ use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use mcpindex::index::key::with_checksum;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -99,15 +100,7 @@ impl Index {
 
 /// The text of the key of this number, with its checksum.
 pub(crate) fn key_text(number: usize) -> String {
-    const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    let content = format!("mcpk_canary{number:024}");
-    let mut rest = crc32fast::hash(content.as_bytes()) as usize;
-    let mut sum = [b'0'; 6];
-    for digit in sum.iter_mut().rev() {
-        *digit = DIGITS[rest % 62];
-        rest /= 62;
-    }
-    format!("{content}{}", std::str::from_utf8(&sum).unwrap())
+    with_checksum(format!("mcpk_canary{number:024}"))
 }
 
 fn shown(key: &Key) -> Value {

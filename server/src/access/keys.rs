@@ -12,10 +12,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use mcpindex::index::key::PREFIX;
 use mcpindex_store::accounts::{Account, KeyRecord, Role, Scope, Scopes, SecretHash};
 use mcpindex_store::signals::Network;
 
-use super::key::{KeyText, PREFIX};
+use super::key::KeyText;
 use super::limits::Counted;
 use crate::app::App;
 use crate::problem::Problem;

@@ -11,8 +11,8 @@ use std::io;
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use mcpindex::index::key::PREFIX;
 
-use super::key::PREFIX;
 use crate::problem::Problem;
 
 /// Characters after the prefix that make a text a key, or what is left of one. Lists show four.

@@ -211,7 +211,7 @@ fn listed_tools(surface: &Surface, with_descriptions: bool) -> (&'static str, Op
     path = "/api/v1/servers",
     tag = "index",
     params(
-        ("search" = Option<String>, Query, max_length = 200, description = "A part of an identity, a name or a tool's name"),
+        ("search" = Option<String>, Query, max_length = 200, description = "A part of an identity or of a name in a registry; `/api/v1/search` finds by words, of tools too"),
         ("state" = Option<StateName>, Query, description = "How the last look ended: one of `states` at `/api/v1/vocabulary`, or `pending`"),
         ("after" = Option<String>, Query, description = "The last identity of the page before"),
         ("limit" = Option<i64>, Query, minimum = 1, maximum = 500, description = "Servers on a page; 100"),

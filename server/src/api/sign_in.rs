@@ -12,6 +12,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use mcpindex::login::code;
 use mcpindex_store::accounts::{KeyRecord, Polled, Redeemed, SecretHash};
 use mcpindex_store::signals::Network;
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,7 @@ use crate::access::limits::Counted;
 use crate::app::App;
 use crate::links;
 use crate::login::key::{material, refused};
-use crate::login::program::{PublishedCallback, code_of, machine_name};
+use crate::login::program::{PublishedCallback, machine_name};
 use crate::login::secret::Secret;
 use crate::pages::device::network_shown;
 use crate::problem::{AsPublished, Problem};
@@ -35,8 +36,8 @@ const DEVICE_EXPIRES_IN: i64 = 600;
 const DEVICE_INTERVAL: i64 = 5;
 /// How often a user code that is in use is made anew: with 10,000 requests open, one in two million is taken.
 const USER_CODES: usize = 5;
-/// 20^8: how many user codes there are.
-const CODES: u64 = 25_600_000_000;
+/// Letters of a user code: there are 20^8 = 25,600,000,000.
+pub(crate) const USER_CODE: usize = 8;
 
 /// An answer that no cache keeps and whose body stays as it is.
 fn as_it_is(status: StatusCode, body: impl Serialize) -> Response {
@@ -192,7 +193,8 @@ pub(crate) async fn device_code(State(app): State<App>, request: Request) -> Res
     let device = Secret::generate().map_err(|error| Problem::internal(&error))?;
     let (name, network) = (machine_name(&asked.name), network_shown(address));
     for _ in 0..USER_CODES {
-        let user_code = user_code().map_err(|error| Problem::internal(&error))?;
+        let letters = code::drawn(code::LETTERS, USER_CODE).map_err(|error| Problem::internal(&error))?;
+        let user_code = code::grouped(&letters);
         let begun = app
             .store
             .begin_device(device.hash(), &user_code, &name, &network, app.now())
@@ -211,19 +213,6 @@ pub(crate) async fn device_code(State(app): State<App>, request: Request) -> Res
         }
     }
     Err(Problem::unavailable("no code was free; try again in a moment"))
-}
-
-/// A random code of eight letters, every one as likely as another.
-fn user_code() -> Result<String, getrandom::Error> {
-    let mut bytes = [0; 8];
-    loop {
-        getrandom::fill(&mut bytes)?;
-        // 2^35 is the power of two above 20^8: three numbers of four are taken.
-        let number = u64::from_be_bytes(bytes) >> 29;
-        if number < CODES {
-            return Ok(code_of(number));
-        }
-    }
 }
 
 /// Which sign-in.
@@ -312,19 +301,4 @@ pub(crate) async fn published_start(State(app): State<App>, uri: Uri, request: R
     ];
     let path = links::with_query("/cli/published", &parameters);
     ([(CACHE_CONTROL, "no-store")], Redirect::to(&path)).into_response()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::login::program::typed_code;
-
-    #[test]
-    fn a_user_code_is_one_that_can_be_typed() {
-        for _ in 0..200 {
-            let code = user_code().unwrap();
-            assert_eq!(typed_code(&code), Some(code));
-        }
-        assert_eq!(CODES, 20_u64.pow(8));
-    }
 }

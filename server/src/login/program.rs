@@ -6,7 +6,6 @@
 //! Invariant: the address is made here of a number, or is one of the published client's closed form; no text from outside is
 //! ever a redirect's target.
 
-use sha2::{Digest as _, Sha256};
 use url::Url;
 
 use super::secret::is_secret;
@@ -18,8 +17,6 @@ const MAX_NAME: usize = 64;
 const MAX_STATE: usize = 128;
 /// The longest callback of the published client, in bytes.
 const MAX_CALLBACK: usize = 128;
-/// The letters of codes that people read: none that looks like another, no vowel that would make words.
-pub(crate) const CODE_LETTERS: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
 
 /// A program that asks for a key over loopback.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,43 +115,6 @@ pub(crate) fn machine_name(text: &str) -> String {
         "" => "a machine without a name".to_owned(),
         name => name.to_owned(),
     }
-}
-
-/// The code that the terminal shows too: whoever sees another one there is asked by somebody else. It comes of the challenge
-/// alone, so that both sides know it.
-pub(crate) fn short_code(challenge: &str) -> String {
-    let digest = Sha256::digest(format!("mcpindex login code\n{challenge}"));
-    let number = digest
-        .iter()
-        .take(5)
-        .fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
-    code_of(number)
-}
-
-/// Eight letters, `WDJB-MJHT`, of a number below 20^8 (or its last eight digits of base 20).
-pub(crate) fn code_of(number: u64) -> String {
-    let mut rest = number;
-    let mut letters = ['B'; 8];
-    for letter in letters.iter_mut().rev() {
-        let digit = usize::try_from(rest % 20).unwrap_or_default();
-        *letter = char::from(CODE_LETTERS.get(digit).copied().unwrap_or(b'B'));
-        rest /= 20;
-    }
-    let (first, second) = letters.split_at(4);
-    let text = |letters: &[char]| letters.iter().collect::<String>();
-    format!("{}-{}", text(first), text(second))
-}
-
-/// A code as somebody typed it: in any case, with any dashes and spaces. `None` when it is none.
-pub(crate) fn typed_code(text: &str) -> Option<String> {
-    let letters: String = text
-        .chars()
-        .filter(|c| !c.is_whitespace() && *c != '-')
-        .take(9)
-        .map(|c| c.to_ascii_uppercase())
-        .collect();
-    let is_code = letters.len() == 8 && letters.bytes().all(|letter| CODE_LETTERS.contains(&letter));
-    is_code.then(|| format!("{}-{}", &letters[..4], &letters[4..]))
 }
 
 /// A callback of the published client, as published:
@@ -266,33 +226,6 @@ mod tests {
         assert_eq!(machine_name("a\u{202e}b<b>\n"), "abb");
         assert_eq!(machine_name(" \u{7} "), "a machine without a name");
         assert_eq!(machine_name(&"x".repeat(200)).len(), MAX_NAME);
-    }
-
-    #[test]
-    fn both_sides_make_the_same_code_of_a_challenge() {
-        // SHA-256 of "mcpindex login code\n" and the challenge begins with 40 bits that are this number.
-        let digest = Sha256::digest(format!("mcpindex login code\n{CHALLENGE}"));
-        let mut eight = [0_u8; 8];
-        eight[3..].copy_from_slice(&digest[..5]);
-        let number = u64::from_be_bytes(eight);
-        let digit =
-            |place: u32| char::from(CODE_LETTERS[usize::try_from(number / 20_u64.pow(place) % 20).unwrap()]);
-        let letters: String = (0..8).rev().map(digit).collect();
-        assert_eq!(short_code(CHALLENGE).replace('-', ""), letters);
-        assert_eq!(short_code(CHALLENGE), "PGQZ-HBBK");
-        assert_eq!(code_of(0), "BBBB-BBBB");
-        assert_eq!(code_of(20_u64.pow(8) - 1), "ZZZZ-ZZZZ");
-        assert_eq!(code_of(1), "BBBB-BBBC");
-    }
-
-    #[test]
-    fn a_typed_code_is_read_however_it_is_written() {
-        for text in ["WDJB-MJHT", "wdjbmjht", " wdjb mjht ", "W-D-J-B-M-J-H-T"] {
-            assert_eq!(typed_code(text).as_deref(), Some("WDJB-MJHT"), "{text}");
-        }
-        for text in ["", "WDJB-MJH", "WDJB-MJHTT", "WDJB-MJHA", "WDJB-MJH1", "ÄÖÜß"] {
-            assert_eq!(typed_code(text), None, "{text}");
-        }
     }
 
     #[test]

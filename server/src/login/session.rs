@@ -5,12 +5,12 @@
 
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
+use mcpindex::index::is_loopback;
 use mcpindex_store::StoreError;
 use mcpindex_store::accounts::{Account, SecretHash};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::cookie::Cookie;
-use super::is_loopback;
 use super::secret::same;
 use crate::app::App;
 use crate::problem::Problem;

@@ -11,6 +11,7 @@ use axum::extract::{Request, State};
 use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::Response;
+use mcpindex::login::code;
 use mcpindex_store::signals::Network;
 
 use super::sign_in::{at_its_name, sign_in_first, unkept};
@@ -20,7 +21,7 @@ use crate::app::App;
 use crate::headers::allow_form_target;
 use crate::links;
 use crate::login::key;
-use crate::login::program::{CliRequest, PublishedCallback, Wrong, short_code};
+use crate::login::program::{CliRequest, PublishedCallback, Wrong};
 use crate::login::secret::Secret;
 use crate::login::session::{SignedIn, checked_form, signed_in};
 use crate::problem::Problem;
@@ -60,7 +61,7 @@ pub(crate) async fn cli(State(app): State<App>, uri: Uri, headers: HeaderMap) ->
         let next = links::with_query("/cli/login", &parameters);
         return Ok(sign_in_first(&app, &next, query.value("provider")));
     };
-    let code = Some(short_code(&asked.challenge));
+    let code = Some(code::of_challenge(&asked.challenge));
     let mut response = consent(
         &app,
         &signed_in,

@@ -11,13 +11,14 @@ use askama::Template;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
+use mcpindex::login::code;
 
 use super::sign_in::{at_its_name, form_of, sign_in_first, unkept};
 use super::{Frame, page};
 use crate::access::issue::USUAL_DAYS;
 use crate::access::limits::Counted;
+use crate::api::sign_in::USER_CODE;
 use crate::app::App;
-use crate::login::program::typed_code;
 use crate::login::session::{SignedIn, checked_form, signed_in};
 use crate::problem::Problem;
 use crate::query::Query;
@@ -102,13 +103,19 @@ async fn form(app: &App, request: Request) -> Result<(IpAddr, SignedIn, Query), 
     Ok((address, signed_in, form))
 }
 
+/// The code that was typed in, as it is kept; `None` when it is none.
+fn user_code(form: &Query) -> Option<String> {
+    let letters = code::typed(form.value("code")?, USER_CODE)?;
+    Some(code::grouped(&letters))
+}
+
 /// `POST /device`: a code was typed in.
 pub(crate) async fn enter(State(app): State<App>, request: Request) -> Result<Response, Problem> {
     let (address, signed_in, form) = form(&app, request).await?;
     if !app.access.limits.allows(Counted::DeviceEntry, address, 1) {
         return Err(Problem::limited("too many codes were typed in from your address"));
     }
-    let Some(code) = typed_code(form.value("code").unwrap_or_default()) else {
+    let Some(code) = user_code(&form) else {
         let wrong = Some("A code has eight letters, such as WDJB-MJHT.");
         return show(&app, &signed_in, Step::Enter { wrong });
     };
@@ -137,7 +144,7 @@ pub(crate) async fn decide(State(app): State<App>, request: Request) -> Result<R
         ));
     }
     let allowed = form.value("decision") == Some("allow");
-    let code = typed_code(form.value("code").unwrap_or_default()).unwrap_or_default();
+    let code = user_code(&form).unwrap_or_default();
     let decided = app
         .store
         .decide_device(&code, signed_in.account.id, allowed, app.now())

@@ -52,12 +52,14 @@ pub(crate) async fn claim(State(app): State<App>, request: Request) -> Result<Re
     if !app.access.limits.allows(Counted::SetupCode, address, 1) {
         return Err(Problem::limited("too many set-up codes came from this address"));
     }
-    let code = typed(form.value("code").unwrap_or_default());
-    if app
-        .store
-        .claim_admin(signed_in.account.id, code, app.now())
-        .await?
-    {
+    let claimed = match typed(form.value("code").unwrap_or_default()) {
+        Some(code) => {
+            let claimed = app.store.claim_admin(signed_in.account.id, code, app.now());
+            claimed.await?
+        }
+        None => false,
+    };
+    if claimed {
         tracing::warn!(
             account = signed_in.account.id,
             "the set-up code made an account the first admin"

@@ -1,6 +1,6 @@
 //! What leads to a session or a key: sign-ins under way, one-time codes, devices; and sessions themselves.
 
-use mcpindex_store::accounts::{Polled, Redeemed, SecretHash};
+use mcpindex_store::accounts::{KeyRecord, Polled, Redeemed, SecretHash};
 use mcpindex_store::testing::{on_each_backend, on_each_database};
 use mcpindex_store::{Store, StoreError};
 use tokio::task::JoinSet;
@@ -122,33 +122,44 @@ async fn a_sign_in_under_way_is_taken_once_within_ten_minutes() {
     .await;
 }
 
+/// Makes a code of this name for an account.
+async fn add_code(store: &Store, account: i64, code: &str) {
+    store
+        .add_code(SecretHash::of(code), account, "challenge", "laptop", NOW)
+        .await
+        .unwrap();
+}
+
+/// What comes of bringing a code.
+async fn redeem(store: &Store, code: &str, challenge: &str, secret: &str, now: i64) -> Redeemed {
+    store
+        .redeem_code(SecretHash::of(code), challenge, &material(secret), now)
+        .await
+        .unwrap()
+}
+
+/// The key that a code gives.
+async fn redeemed_key(store: &Store, code: &str, secret: &str, now: i64) -> KeyRecord {
+    match redeem(store, code, "challenge", secret, now).await {
+        Redeemed::Key(key) => key,
+        other => panic!("no key: {other:?}"),
+    }
+}
+
 #[tokio::test]
 async fn a_code_gives_one_key_and_its_return_revokes_it() {
     on_each_backend(async |store| {
         let ann = sign_in(&store, "ann").await.id;
-        let code = SecretHash::of("code");
-        store
-            .add_code(code, ann, "challenge", "ann's laptop", NOW)
-            .await
-            .unwrap();
-        let Redeemed::Key(given) = store
-            .redeem_code(code, "challenge", &material("key"), NOW + 59)
-            .await
-            .unwrap()
-        else {
-            panic!("no key");
-        };
+        add_code(&store, ann, "code").await;
+        let given = redeemed_key(&store, "code", "key", NOW + 59).await;
         assert_eq!(
             (given.account, given.login.as_str(), given.name.as_str()),
-            (ann, "ann", "ann's laptop")
+            (ann, "ann", "laptop")
         );
         let (kept, _) = store.key_of(SecretHash::of("key")).await.unwrap().unwrap();
         assert_eq!(kept, given);
         // Whoever has it twice got it from somewhere: long after its end too, and whatever verifier comes with it.
-        let again = store
-            .redeem_code(code, "other", &material("second"), NOW + HOUR)
-            .await
-            .unwrap();
+        let again = redeem(&store, "code", "other", "second", NOW + HOUR).await;
         assert_eq!(
             again,
             Redeemed::Spent {
@@ -166,18 +177,8 @@ async fn a_code_gives_one_key_and_its_return_revokes_it() {
 async fn rotating_a_key_saves_it_not_from_the_return_of_its_code() {
     on_each_backend(async |store| {
         let ann = sign_in(&store, "ann").await.id;
-        let code = SecretHash::of("code");
-        store
-            .add_code(code, ann, "challenge", "laptop", NOW)
-            .await
-            .unwrap();
-        let Redeemed::Key(given) = store
-            .redeem_code(code, "challenge", &material("0"), NOW)
-            .await
-            .unwrap()
-        else {
-            panic!("no key");
-        };
+        add_code(&store, ann, "code").await;
+        let given = redeemed_key(&store, "code", "0", NOW).await;
         let own = store.add_key(&key(ann, "own"), NOW).await.unwrap();
         let mut id = given.id;
         for secret in ["1", "2"] {
@@ -186,10 +187,7 @@ async fn rotating_a_key_saves_it_not_from_the_return_of_its_code() {
                 .await;
             id = rotated.unwrap().unwrap().id;
         }
-        store
-            .redeem_code(code, "challenge", &material("3"), NOW)
-            .await
-            .unwrap();
+        redeem(&store, "code", "challenge", "3", NOW).await;
         for record in store.keys(Some(ann)).await.unwrap() {
             assert_eq!(record.works(NOW), record.id == own.id, "{record:?}");
         }
@@ -201,17 +199,8 @@ async fn rotating_a_key_saves_it_not_from_the_return_of_its_code() {
 async fn a_wrong_verifier_burns_the_code() {
     on_each_backend(async |store| {
         let ann = sign_in(&store, "ann").await.id;
-        let code = SecretHash::of("code");
-        store
-            .add_code(code, ann, "challenge", "laptop", NOW)
-            .await
-            .unwrap();
-        let redeem = async |challenge: &str| {
-            store
-                .redeem_code(code, challenge, &material("key"), NOW)
-                .await
-                .unwrap()
-        };
+        add_code(&store, ann, "code").await;
+        let redeem = async |challenge| redeem(&store, "code", challenge, "key", NOW).await;
         assert_eq!(redeem("Challenge").await, Redeemed::WrongVerifier);
         assert_eq!(redeem("challenge").await, Redeemed::Spent { revoked: None });
         assert_eq!(store.keys(None).await.unwrap(), []);
@@ -223,15 +212,10 @@ async fn a_wrong_verifier_burns_the_code() {
 async fn a_code_that_is_late_or_was_never_made_gives_nothing() {
     on_each_backend(async |store| {
         let ann = sign_in(&store, "ann").await.id;
-        store
-            .add_code(SecretHash::of("code"), ann, "challenge", "laptop", NOW)
-            .await
-            .unwrap();
+        add_code(&store, ann, "code").await;
         for (code, now) in [("code", NOW + 60), ("other", NOW)] {
-            let redeemed = store
-                .redeem_code(SecretHash::of(code), "challenge", &material("key"), now)
-                .await;
-            assert_eq!(redeemed.unwrap(), Redeemed::Unknown, "{code}");
+            let redeemed = redeem(&store, code, "challenge", "key", now).await;
+            assert_eq!(redeemed, Redeemed::Unknown, "{code}");
         }
     })
     .await;
@@ -242,10 +226,7 @@ async fn fifty_redemptions_of_one_code_at_once_give_exactly_one_key() {
     on_each_database(async |database| {
         let (here, there) = (&database.store, Store::open(&database.location).await.unwrap());
         let ann = sign_in(here, "ann").await.id;
-        let code = SecretHash::of("code");
-        here.add_code(code, ann, "challenge", "laptop", NOW)
-            .await
-            .unwrap();
+        add_code(here, ann, "code").await;
         let mut tasks = JoinSet::new();
         for number in 0..50 {
             let store = if number % 2 == 0 {
@@ -254,11 +235,8 @@ async fn fifty_redemptions_of_one_code_at_once_give_exactly_one_key() {
                 there.clone()
             };
             tasks.spawn(async move {
-                let material = material(&format!("key {number}"));
-                store
-                    .redeem_code(code, "challenge", &material, NOW)
-                    .await
-                    .unwrap()
+                let secret = format!("key {number}");
+                redeem(&store, "code", "challenge", &secret, NOW).await
             });
         }
         let mut keys = Vec::new();
@@ -481,16 +459,9 @@ async fn what_is_over_is_swept_and_nothing_else() {
             .await
             .unwrap();
         for code in ["code", "spent"] {
-            store
-                .add_code(hash(code), ann, "challenge", "laptop", NOW)
-                .await
-                .unwrap();
+            add_code(&store, ann, code).await;
         }
-        let given = store
-            .redeem_code(hash("spent"), "challenge", &material("given"), NOW)
-            .await
-            .unwrap();
-        assert!(matches!(given, Redeemed::Key(_)), "{given:?}");
+        redeemed_key(&store, "spent", "given", NOW).await;
         store.add_key(&key(ann, "revoked"), NOW).await.unwrap();
         store.revoke_key_by_hash(hash("revoked"), NOW).await.unwrap();
         begin(&store, "device", USER_CODE, NOW).await;
