@@ -17,23 +17,24 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, COOKIE};
+use axum::http::HeaderMap;
+use axum::http::header::{AUTHORIZATION, COOKIE, HOST};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, post};
+use mcpindex::index::is_loopback;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, PaginatedRequestParams,
-    ServerCapabilities, ServerConfig, Tool,
+    CacheScope, CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use url::{Origin, Url};
+use url::{Host, Origin, Url};
 
 use crate::access::Read;
 use crate::access::limits::Counted;
 use crate::app::App;
-use crate::login::is_loopback;
 use crate::problem::{AsPublished, Problem};
 
 /// What an agent is told of this server before it asks.
@@ -55,6 +56,17 @@ pub(crate) fn route(app: &App) -> MethodRouter<App> {
     post(move |state: State<App>, request: Request| answer(service.clone(), state, request))
 }
 
+/// What can be called, and what that does.
+pub(crate) fn tools() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let all = tools::all().iter();
+    all.map(|tool| {
+        (
+            tool.name.as_ref(),
+            tool.description.as_deref().unwrap_or_default(),
+        )
+    })
+}
+
 fn service(app: &App) -> Service {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -62,12 +74,9 @@ fn service(app: &App) -> Service {
         .with_max_request_body_bytes(MAX_REQUEST)
         // A page of another site may not ask in its reader's name, even where it gives itself this machine's address.
         .with_allowed_origins(origin(&app.base))
-        .enforce_origin_validation();
-    let config = match is_loopback(&app.base) {
-        true => config,
-        // The name is the proxy's to judge, which may have changed it.
-        false => config.disable_allowed_hosts(),
-    };
+        .enforce_origin_validation()
+        // See `is_at_its_name`.
+        .disable_allowed_hosts();
     let server = IndexServer { app: app.clone() };
     StreamableHttpService::new(move || Ok(server.clone()), Arc::default(), config)
 }
@@ -81,6 +90,12 @@ fn origin(base: &Url) -> Option<String> {
 }
 
 async fn answer(service: Service, State(app): State<App>, mut request: Request) -> Result<Response, Problem> {
+    if !is_at_its_name(&app, request.headers()) {
+        return Err(Problem::forbidden(
+            "this index does not go by the name in `Host`; `[server] public_url` says by which it does"
+                .to_owned(),
+        ));
+    }
     let address = app.access.sender(request.extensions(), request.headers());
     if !app.access.limits.allows(Counted::Lookups, address, 1) {
         return Err(Problem::limited("too much was asked from this address"));
@@ -93,6 +108,22 @@ async fn answer(service: Service, State(app): State<App>, mut request: Request) 
     // Failures are in the protocol's own form.
     response.extensions_mut().insert(AsPublished);
     Ok(response)
+}
+
+/// Whether the `Host` is none that somebody else's page gave this machine so as to read what only this network should (DNS
+/// rebinding). It matters where everybody may read and the pages' address is this machine: a key is in no such page's hands, and
+/// elsewhere a proxy in front may have changed the name. A number is nobody's name.
+fn is_at_its_name(app: &App, headers: &HeaderMap) -> bool {
+    if app.access.rules.read == Read::Members || !is_loopback(&app.base) {
+        return true;
+    }
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let url = host.and_then(|host| Url::parse(&format!("http://{host}/")).ok());
+    match url.as_ref().and_then(Url::host) {
+        Some(Host::Domain(name)) => name == "localhost" || app.base.host_str() == Some(name),
+        Some(Host::Ipv4(_) | Host::Ipv6(_)) => true,
+        None => false,
+    }
 }
 
 /// The index, as rmcp calls it.

@@ -45,6 +45,8 @@ struct Frame {
     section: &'static str,
     /// Whether anybody can have an account here.
     sign_in: bool,
+    /// What a feed reader finds on this page.
+    feeds: Vec<FeedView>,
 }
 
 impl Frame {
@@ -59,8 +61,24 @@ impl Frame {
             icon: assets::icon_path(),
             section,
             sign_in: app.login.is_on(),
+            feeds: Vec::new(),
         }
     }
+
+    fn with_feed(mut self, title: String, href: String) -> Frame {
+        self.feeds.push(FeedView { title, href });
+        self
+    }
+
+    fn with_drifts_feed(self) -> Frame {
+        self.with_feed("Drifts".to_owned(), links::drifts_feed().to_owned())
+    }
+}
+
+/// A feed.
+struct FeedView {
+    title: String,
+    href: String,
 }
 
 fn page(template: &impl Template) -> Result<Response, Problem> {

@@ -20,7 +20,7 @@ use crate::access::gate::gate;
 use crate::access::redaction::{no_key_in_address, shown_path};
 use crate::app::App;
 use crate::headers::REQUEST_ID;
-use crate::{api, assets, headers, mcp, measure, openapi, pages, problem};
+use crate::{api, assets, badges, feeds, headers, llms, mcp, measure, openapi, pages, problem};
 
 /// The longest that making one answer may take.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
@@ -39,6 +39,12 @@ pub fn router(app: App) -> Router {
         .route("/definitions/{digest}/text", get(pages::definition::text))
         .route("/vocabulary", get(pages::vocabulary::vocabulary))
         .route("/assets/{file}", get(assets::asset))
+        .route("/feeds/drifts.atom", get(feeds::drifts))
+        .route("/feeds/servers/{file}", get(feeds::server))
+        .route("/feeds/t/{token}/drifts.atom", get(feeds::drifts))
+        .route("/feeds/t/{token}/servers/{file}", get(feeds::server))
+        .route("/badges/{file}", get(badges::badge))
+        .route("/llms.txt", get(llms::llms))
         .route("/api/v1/servers", get(api::servers::servers))
         .route("/api/v1/servers/{identity}", get(api::servers::server))
         .route("/api/v1/servers/{identity}/tools", get(api::servers::tools))
@@ -87,6 +93,8 @@ pub fn router(app: App) -> Router {
         .route("/account/keys", post(pages::account::create_key))
         .route("/account/keys/{id}/revoke", post(pages::account::revoke_key))
         .route("/account/sessions/end", post(pages::account::end_sessions))
+        .route("/account/feed-path", post(pages::account::make_feed_path))
+        .route("/account/feed-path/end", post(pages::account::end_feed_path))
         .route("/api/auth/login/start", get(api::sign_in::published_start))
         .route("/api/v1/cli/token", post(api::sign_in::cli_token))
         .route("/api/v1/device/code", post(api::sign_in::device_code))
@@ -96,6 +104,12 @@ pub fn router(app: App) -> Router {
         .route("/api/v1/keys/report-leak", post(api::keys::report_leak))
         .route("/api/v1/keys/{id}", delete(api::keys::revoke))
         .route("/api/v1/keys/{id}/rotate", post(api::keys::rotate))
+        .route(
+            "/api/v1/feed-path",
+            get(api::feed_path::look)
+                .post(api::feed_path::make)
+                .delete(api::feed_path::end),
+        )
         .route("/api/openapi.json", get(openapi::openapi))
         .route("/healthz", get(api::health::healthz))
         .route("/readyz", get(api::health::readyz))

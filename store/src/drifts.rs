@@ -171,7 +171,10 @@ impl Store {
                          WHERE server_words_index MATCH $1)
                      ORDER BY d.id DESC LIMIT $2"
                 ))
-                .bind(words).bind(limit.max(0)).fetch_all(&mut **transaction).await?
+                .bind(words)
+                .bind(limit.max(0))
+                .fetch_all(&mut **transaction)
+                .await?
             }
             // The expression is that of the index.
             Session::Postgres(transaction) => {
@@ -182,7 +185,10 @@ impl Store {
                              || string_to_array(texts, ' ')) @@ $1::tsquery)
                      ORDER BY d.id DESC LIMIT $2"
                 ))
-                .bind(words).bind(limit.max(0)).fetch_all(&mut **transaction).await?
+                .bind(words)
+                .bind(limit.max(0))
+                .fetch_all(&mut **transaction)
+                .await?
             }
         };
         rows.into_iter().map(drift_from_row).collect()

@@ -231,10 +231,9 @@ fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, Problem> {
 }
 
 fn not_usable(expected: &str) -> Problem {
-    Problem {
-        detail: format!("the arguments can't be used: expected {expected}"),
-        ..Problem::bad_body(expected)
-    }
+    let mut problem = Problem::bad_body(expected);
+    problem.detail = format!("the arguments can't be used: expected {expected}");
+    problem
 }
 
 /// An answer with the text beside it.
@@ -264,7 +263,10 @@ async fn check_server(app: &App, arguments: JsonObject) -> Result<CallToolResult
     let asked: CheckServer = read(arguments)?;
     let question = QuestionBody::by_name(asked.server, None, None);
     let (answer, found, vetting) = checked(app, question).await?;
-    let observation = found.server.as_ref().and_then(|server| server.current_observation);
+    let observation = found
+        .server
+        .as_ref()
+        .and_then(|server| server.current_observation);
     let surface = match observation.filter(|_| asked.include_untrusted) {
         Some(observation) => app.store.surface(observation).await?,
         None => None,
@@ -282,11 +284,7 @@ async fn checked(app: &App, question: QuestionBody) -> Result<(AnswerBody, Sight
     let question = check::question(question).map_err(|expected| not_usable(&expected))?;
     let mut answers = check::answers(app, std::slice::from_ref(&question)).await?;
     match answers.pop() {
-        Some((found, vetting)) => Ok((
-            check::answer_body(&question, &found, &vetting),
-            found,
-            vetting,
-        )),
+        Some((found, vetting)) => Ok((check::answer_body(&question, &found, &vetting), found, vetting)),
         None => Err(Problem::internal(&"a question without an answer")),
     }
 }
@@ -300,7 +298,7 @@ fn verdict_text(app: &App, found: &Sightings, vetting: &Vetting) -> String {
         text.push_str(&format!(" The latest drift is number {}.", drift.id));
     }
     if let Some(server) = &found.server {
-        let page = absolute(app, &links::server_page(&server.short_id));
+        let page = links::absolute(&app.base, &links::server_page(&server.short_id));
         text.push_str(&format!(" For people: {page}"));
     }
     text
@@ -407,7 +405,10 @@ async fn explain_drift(app: &App, arguments: JsonObject) -> Result<CallToolResul
         let (name, count, gate) = (kind.kind, kind.changes, kind.gate);
         text.push_str(&format!("\n{name} ({count}; gate: {gate}): {}", kind.sentence));
     }
-    text.push_str(&format!("\nFor people: {}", absolute(app, &links::drift_page(drift.id))));
+    text.push_str(&format!(
+        "\nFor people: {}",
+        links::absolute(&app.base, &links::drift_page(drift.id))
+    ));
     let body = ExplainedDrift {
         untrusted_text: asked
             .include_untrusted
@@ -463,10 +464,4 @@ fn more_than<Row>(rows: &mut Vec<Row>, limit: i64) -> bool {
 
 fn shown(identity: &str) -> String {
     visible_within(identity, NAME)
-}
-
-/// The whole address of a page.
-fn absolute(app: &App, path: &str) -> String {
-    let base = app.base.as_str().trim_end_matches('/');
-    format!("{base}{path}")
 }

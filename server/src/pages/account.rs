@@ -12,6 +12,8 @@ use mcpindex_store::signals::Network;
 
 use super::sign_in::{at_its_name, form_of, sign_in_first, unkept};
 use super::{Frame, page};
+use crate::access::Read;
+use crate::access::feed_path::FeedToken;
 use crate::access::issue::{USUAL_DAYS, Wish, issue};
 use crate::app::App;
 use crate::links;
@@ -36,6 +38,8 @@ struct AccountPage {
     is_admin: bool,
     /// A key that was just made; shown this once.
     made: Option<MadeView>,
+    /// Their own path to the feeds, on an index that shows them to members alone.
+    feeds: Option<FeedsView>,
     keys: Vec<KeyView>,
     sessions: Vec<SessionView>,
     days: u32,
@@ -44,6 +48,15 @@ struct AccountPage {
 struct MadeView {
     name: Words,
     text: String,
+}
+
+struct FeedsView {
+    /// The address of a path that was just made; shown this once.
+    made: Option<String>,
+    /// Whether there is a path.
+    exists: bool,
+    created: Option<When>,
+    used: Option<When>,
 }
 
 struct KeyView {
@@ -75,17 +88,44 @@ pub(crate) async fn account(
         return Ok(there);
     }
     match signed_in(&app, &headers).await? {
-        Some(signed_in) => show(&app, &signed_in, None).await,
+        Some(signed_in) => show(&app, &signed_in, Made::Nothing).await,
         None => Ok(sign_in_first(&app, "/account", None)),
     }
 }
 
-async fn show(app: &App, signed_in: &SignedIn, made: Option<MadeView>) -> Result<Response, Problem> {
+/// What was just made, and is shown this once.
+enum Made {
+    Nothing,
+    Key(MadeView),
+    FeedPath(FeedToken),
+}
+
+async fn show(app: &App, signed_in: &SignedIn, made: Made) -> Result<Response, Problem> {
     let now = app.now();
     let account = &signed_in.account;
     let keys = app.store.keys(Some(account.id)).await?;
     let sessions = app.store.sessions(account.id, now).await?;
     let this = signed_in.session.short_id();
+    let (made, feed_token) = match made {
+        Made::Nothing => (None, None),
+        Made::Key(made) => (Some(made), None),
+        Made::FeedPath(token) => (None, Some(token)),
+    };
+    let feeds = match app.access.rules.read {
+        Read::Public => None,
+        Read::Members => {
+            let kept = app.store.feed_path(account.id).await?;
+            Some(FeedsView {
+                made: feed_token
+                    .map(|token| links::absolute(&app.base, &format!("{}drifts.atom", token.expose_path()))),
+                exists: kept.is_some(),
+                created: kept.and_then(|kept| when(kept.created_at, now)),
+                used: kept
+                    .and_then(|kept| kept.last_used_on)
+                    .and_then(|day| when(day.saturating_mul(DAY), now)),
+            })
+        }
+    };
     let page = page(&AccountPage {
         frame: Frame::new(app, "account"),
         csrf: signed_in.csrf().to_owned(),
@@ -95,6 +135,7 @@ async fn show(app: &App, signed_in: &SignedIn, made: Option<MadeView>) -> Result
         role: account.role.name(),
         is_admin: account.role == Role::Admin,
         made,
+        feeds,
         keys: keys.iter().map(|key| KeyView::new(key, now)).collect(),
         sessions: sessions
             .iter()
@@ -164,7 +205,7 @@ pub(crate) async fn create_key(State(app): State<App>, request: Request) -> Resu
         name: Words::label(&record.name),
         text: text.expose().to_owned(),
     };
-    show(&app, &signed_in, Some(made)).await
+    show(&app, &signed_in, Made::Key(made)).await
 }
 
 fn no_key(why: &str) -> Problem {
@@ -195,6 +236,33 @@ pub(crate) async fn revoke_key(
         app.access.keys.forget(&id);
     }
     Ok(unkept(Redirect::to("/account#keys")))
+}
+
+/// `POST /account/feed-path`: in the place of the one that there is.
+pub(crate) async fn make_feed_path(
+    State(app): State<App>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let form = Query::of_form(&body);
+    let signed_in = checked_form(&app, &headers, form.value("csrf")).await?;
+    let token = FeedToken::generate().map_err(|error| Problem::internal(&error))?;
+    app.store
+        .set_feed_path(signed_in.account.id, token.hash(), app.now())
+        .await?;
+    show(&app, &signed_in, Made::FeedPath(token)).await
+}
+
+/// `POST /account/feed-path/end`
+pub(crate) async fn end_feed_path(
+    State(app): State<App>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let form = Query::of_form(&body);
+    let signed_in = checked_form(&app, &headers, form.value("csrf")).await?;
+    app.store.revoke_feed_path(signed_in.account.id).await?;
+    Ok(unkept(Redirect::to("/account#feeds")))
 }
 
 /// `POST /account/sessions/end`: this one too.

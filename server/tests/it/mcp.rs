@@ -43,7 +43,12 @@ async fn result(index: &Index, method: &str, params: &Value) -> Value {
 
 /// A call that says what the tool said.
 async fn call(index: &Index, tool: &str, arguments: &Value) -> Value {
-    result(index, "tools/call", &json!({"name": tool, "arguments": arguments})).await
+    result(
+        index,
+        "tools/call",
+        &json!({"name": tool, "arguments": arguments}),
+    )
+    .await
 }
 
 /// A call that fails as the tool's own failure: its text.
@@ -157,7 +162,13 @@ async fn each_tool_answers_without_a_word_of_the_server() {
         assert_eq!(answer["isError"], false, "{answer}");
         let text = answer.to_string();
         // Of descriptions, of names of tools that were not asked for, of instructions.
-        for word in ["last message", "picture or a sound", "write_file", "report_1", "allowed dir"] {
+        for word in [
+            "last message",
+            "picture or a sound",
+            "write_file",
+            "report_1",
+            "allowed dir",
+        ] {
             assert!(!text.contains(word), "{tool}: `{word}` in {text}");
         }
         answers.push(json!({"call": [tool, arguments], "answer": answer}));
@@ -170,7 +181,11 @@ async fn each_tool_answers_without_a_word_of_the_server() {
 async fn a_servers_words_come_where_they_were_asked_for_and_nowhere_else() {
     let (_database, index) = seeded().await;
     let calls = [
-        ("check_tool", json!({"server": FILES, "tool": "read_media"}), "last message"),
+        (
+            "check_tool",
+            json!({"server": FILES, "tool": "read_media"}),
+            "last message",
+        ),
         ("check_server", json!({"server": FILES}), "last message"),
         ("search_servers", json!({"query": "read"}), "read_media"),
         ("explain_drift", json!({"drift": 2}), "last message"),
@@ -200,7 +215,12 @@ async fn a_servers_words_are_bounded_and_what_they_hide_is_seen() {
     let name = "t\u{200b}\n";
     let mut tools = vec![tool(name, &hostile)];
     tools.extend((0..80).map(|number| tool(&format!("tool_{number}"), &hostile)));
-    look(&database.store, "npm:hostile", found("1.0.0", NOW - 60, surface(&tools))).await;
+    look(
+        &database.store,
+        "npm:hostile",
+        found("1.0.0", NOW - 60, surface(&tools)),
+    )
+    .await;
     let asked = json!({"server": "npm:hostile", "include_untrusted": true});
     let answer = call(&index, "check_server", &asked).await;
     let words = &answer["structuredContent"]["untrusted_text"];
@@ -208,11 +228,16 @@ async fn a_servers_words_are_bounded_and_what_they_hide_is_seen() {
     assert_eq!(words["left_out"], 31);
     assert_eq!(words["tools"][0]["name"], "t\\u{200b}\\n");
     let text = words["tools"][1]["description"].as_str().unwrap();
-    assert!(text.starts_with("\\u{1b}[2Ja\\u{202e}b\\u{e0041}long ") && text.ends_with('…'), "{text}");
+    assert!(
+        text.starts_with("\\u{1b}[2Ja\\u{202e}b\\u{e0041}long ") && text.ends_with('…'),
+        "{text}"
+    );
     assert!(text.chars().count() <= 401);
     let asked = json!({"server": "npm:hostile", "tool": name, "include_untrusted": true});
     let answer = call(&index, "check_tool", &asked).await;
-    let text = answer["structuredContent"]["untrusted_text"]["description"].as_str().unwrap();
+    let text = answer["structuredContent"]["untrusted_text"]["description"]
+        .as_str()
+        .unwrap();
     assert!((2_000..=2_001).contains(&text.chars().count()));
     index.stop().await;
 }
@@ -224,14 +249,25 @@ async fn the_answers_are_those_of_the_api() {
     let over_mcp = call(&index, "check_tool", &asked).await;
     let body = json!({"items": [asked]}).to_string();
     let headers = [("content-type", "application/json")];
-    let over_api = index.send(HERE, Method::POST, "/api/v1/check", &headers, body).await;
-    assert_eq!(over_mcp["structuredContent"]["answer"], over_api.json()["items"][0]);
+    let over_api = index
+        .send(HERE, Method::POST, "/api/v1/check", &headers, body)
+        .await;
+    assert_eq!(
+        over_mcp["structuredContent"]["answer"],
+        over_api.json()["items"][0]
+    );
 
     let drifts = call(&index, "recent_drift", &json!({"limit": 1})).await["structuredContent"].take();
-    assert_eq!(drifts["drifts"], index.get("/api/v1/drifts?limit=1").await.json()["items"]);
+    assert_eq!(
+        drifts["drifts"],
+        index.get("/api/v1/drifts?limit=1").await.json()["items"]
+    );
     let next = json!({"limit": 1, "before": drifts["next_before"]});
     let rest = call(&index, "recent_drift", &next).await["structuredContent"].take();
-    assert_eq!((&rest["drifts"][0]["id"], &rest["next_before"]), (&json!(1), &Value::Null));
+    assert_eq!(
+        (&rest["drifts"][0]["id"], &rest["next_before"]),
+        (&json!(1), &Value::Null)
+    );
     index.stop().await;
 }
 
@@ -241,7 +277,10 @@ async fn what_can_not_be_asked_is_said_in_one_line() {
     let mut said = Vec::new();
     for (tool, arguments) in [
         ("check_tool", json!({"server": FILES})),
-        ("check_tool", json!({"server": FILES, "tool": "x", "digest": "sha256:00"})),
+        (
+            "check_tool",
+            json!({"server": FILES, "tool": "x", "digest": "sha256:00"}),
+        ),
         ("check_tool", json!({"server": FILES, "tool": "x", "depth": 3})),
         ("check_server", json!({"server": ""})),
         ("check_server", json!({"server": "x".repeat(3_000)})),
@@ -300,8 +339,14 @@ async fn it_speaks_both_lives_of_the_protocol() {
     let versions = discovered["supportedVersions"].as_array().unwrap();
     assert!(versions.contains(&json!("2026-07-28")), "{discovered}");
     let listed = modern(&index, "tools/list", None, json!({})).await.json()["result"].take();
-    assert_eq!((&listed["ttlMs"], &listed["cacheScope"]), (&json!(300_000), &json!("public")));
-    assert_eq!(listed["tools"], result(&index, "tools/list", &json!({})).await["tools"]);
+    assert_eq!(
+        (&listed["ttlMs"], &listed["cacheScope"]),
+        (&json!(300_000), &json!("public"))
+    );
+    assert_eq!(
+        listed["tools"],
+        result(&index, "tools/list", &json!({})).await["tools"]
+    );
     let params = json!({"name": "check_server", "arguments": {"server": FILES}});
     let called = modern(&index, "tools/call", Some("check_server"), params.clone()).await;
     let called = called.json()["result"].take();
@@ -310,7 +355,10 @@ async fn it_speaks_both_lives_of_the_protocol() {
     assert_eq!(called["structuredContent"], older["structuredContent"]);
     // A header that says something else than the body.
     let other = modern(&index, "tools/call", Some("check_tool"), params).await;
-    assert_eq!((other.status.as_u16(), &other.json()["error"]["code"]), (400, &json!(-32020)));
+    assert_eq!(
+        (other.status.as_u16(), &other.json()["error"]["code"]),
+        (400, &json!(-32020))
+    );
     // Nothing is ever told unasked.
     let listen = modern(&index, "subscriptions/listen", None, json!({"notifications": {}})).await;
     assert_eq!(listen.json()["error"]["code"], -32601);
@@ -330,7 +378,11 @@ async fn a_members_only_index_answers_members() {
     let refused = send(&index, &[("authorization", "Bearer something")], &list).await;
     assert_eq!(refused.status, 401);
     let cookie = [("cookie", "mcpindex_session=0123456789abcdef0123456789abcdef")];
-    assert_eq!(send(&index, &cookie, &list).await.status, 401, "no page may ask for its reader");
+    assert_eq!(
+        send(&index, &cookie, &list).await.status,
+        401,
+        "no page may ask for its reader"
+    );
 
     let sends = key(&database.store, &[Scope::Ingest]).await;
     let with = |key: &str| format!("Bearer {key}");
@@ -351,14 +403,23 @@ async fn pages_of_other_sites_and_other_names_of_this_machine_are_refused() {
     let status = async |host: &str, origin: Option<&str>| {
         let mut headers = vec![("host", host), HEADERS[1], HEADERS[2]];
         headers.extend(origin.map(|origin| ("origin", origin)));
-        let answer = index.send(HERE, Method::POST, "/mcp", &headers, list.clone()).await;
+        let answer = index
+            .send(HERE, Method::POST, "/mcp", &headers, list.clone())
+            .await;
         answer.status.as_u16()
     };
     assert_eq!(status("127.0.0.1:8080", None).await, 200);
     assert_eq!(status("localhost:9", None).await, 200);
     assert_eq!(status("127.0.0.1:8080", Some("http://127.0.0.1:8080")).await, 200);
+    // Numbers are nobody's name, and an index may listen on several.
+    assert_eq!(status("192.0.2.5:8080", None).await, 200);
+    assert_eq!(status("[::1]:8080", None).await, 200);
     assert_eq!(status("rebound.example:8080", None).await, 403);
-    assert_eq!(status("127.0.0.1:8080", Some("https://elsewhere.example")).await, 403);
+    assert_eq!(status("127.0.0.1.rebound.example", None).await, 403);
+    assert_eq!(
+        status("127.0.0.1:8080", Some("https://elsewhere.example")).await,
+        403
+    );
     assert_eq!(status("127.0.0.1:8080", Some("http://127.0.0.1:9")).await, 403);
     assert_eq!(status("127.0.0.1:8080", Some("null")).await, 403);
     index.stop().await;
@@ -369,12 +430,24 @@ async fn too_much_is_refused_and_what_is_no_question_too() {
     let (database, index) = seeded().await;
     let text = |status: &Answer| status.status.as_u16();
     let large = json!({"name": "check_server", "arguments": {"server": "x".repeat(70_000)}});
-    assert_eq!(text(&send(&index, &[], &request("tools/call", &large)).await), 413);
-    let plain = [("host", "127.0.0.1:8080"), ("content-type", "text/plain"), HEADERS[2]];
-    assert_eq!(text(&index.send(HERE, Method::POST, "/mcp", &plain, "{}").await), 415);
+    assert_eq!(
+        text(&send(&index, &[], &request("tools/call", &large)).await),
+        413
+    );
+    let plain = [
+        ("host", "127.0.0.1:8080"),
+        ("content-type", "text/plain"),
+        HEADERS[2],
+    ];
+    assert_eq!(
+        text(&index.send(HERE, Method::POST, "/mcp", &plain, "{}").await),
+        415
+    );
     let get = index.send(HERE, Method::GET, "/mcp", &HEADERS, "").await;
     assert_eq!((text(&get), get.header("allow")), (405, "POST"));
-    let broken = index.send(HERE, Method::POST, "/mcp", &HEADERS, "{\"jsonrpc\":").await;
+    let broken = index
+        .send(HERE, Method::POST, "/mcp", &HEADERS, "{\"jsonrpc\":")
+        .await;
     assert!(broken.status.is_client_error(), "{}", broken.text());
     index.stop().await;
 
@@ -397,6 +470,7 @@ fn few() -> AccessRules {
         },
         proxies: Vec::new(),
         metrics: Metrics::Open,
+        badges: Vec::new(),
     }
 }
 
@@ -412,9 +486,17 @@ async fn what_could_not_be_determined_is_unknown_here_too() {
         surface: None,
     };
     look(&database.store, "https://down.example/mcp", failed).await;
-    let answer = call(&index, "check_server", &json!({"server": "https://down.example/mcp"})).await;
+    let answer = call(
+        &index,
+        "check_server",
+        &json!({"server": "https://down.example/mcp"}),
+    )
+    .await;
     let content = &answer["structuredContent"]["answer"];
-    assert_eq!((&content["verdict"], &content["server"]["determined"]), (&json!("unknown"), &json!(false)));
+    assert_eq!(
+        (&content["verdict"], &content["server"]["determined"]),
+        (&json!("unknown"), &json!(false))
+    );
     let found = call(&index, "search_servers", &json!({"query": "down"})).await;
     assert_eq!(found["structuredContent"]["servers"][0]["tools"], Value::Null);
     for answer in [answer, found] {

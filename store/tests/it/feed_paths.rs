@@ -45,10 +45,16 @@ async fn a_disabled_accounts_feed_path_opens_nothing_and_it_gets_none() {
         let ada = sign_in(&store, "ada").await;
         let token = SecretHash::of("token");
         store.set_feed_path(ada.id, token, NOW).await.unwrap();
-        assert_eq!(store.disable_account(ada.id, NOW).await.unwrap(), RoleChange::Done);
+        assert_eq!(
+            store.disable_account(ada.id, NOW).await.unwrap(),
+            RoleChange::Done
+        );
         assert_eq!(store.feed_path_holder(token, NOW).await.unwrap(), None);
         let refused = store.set_feed_path(ada.id, token, NOW).await.unwrap_err();
-        assert!(refused.to_string().contains("is disabled or unknown"), "{refused}");
+        assert!(
+            refused.to_string().contains("is disabled or unknown"),
+            "{refused}"
+        );
     })
     .await;
 }
