@@ -110,7 +110,7 @@ impl Attempt {
 
     /// The verifier's hash, as PKCE's `S256` has it.
     pub fn challenge(&self) -> String {
-        BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(self.verifier.expose_secret()))
+        challenge_of(self.verifier.expose_secret())
     }
 
     /// What the page that asks for consent shows too, so that a person can tell their own sign-in from another's.
@@ -166,6 +166,11 @@ impl Attempt {
             _ => Err(unexpected(client.base(), what, &answer)),
         }
     }
+}
+
+/// The challenge that a verifier answers: its hash, as PKCE's `S256` has it (RFC 7636).
+pub fn challenge_of(verifier: &str) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(verifier))
 }
 
 /// `bytes` random bytes as base64url.

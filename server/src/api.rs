@@ -23,9 +23,14 @@ pub(crate) mod signals;
 pub(crate) mod trust;
 pub(crate) mod vocabulary;
 
+use axum::body::Bytes;
+use axum::extract::Request;
 use mcpindex_contract::digest::Digest;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use utoipa::ToSchema;
+
+use crate::problem::Problem;
 
 /// One page of a list.
 #[derive(Debug, Serialize, ToSchema)]
@@ -52,6 +57,21 @@ impl<Item> Page<Item> {
             items: rows.iter().map(item).collect(),
         }
     }
+}
+
+/// The whole body of a request.
+pub(crate) async fn bytes_of(request: Request) -> Result<Bytes, Problem> {
+    use axum::extract::FromRequest as _;
+    Bytes::from_request(request, &()).await.map_err(|rejection| {
+        let detail = "the body is larger than this address takes, or broke off";
+        Problem::wrong_body(rejection.status(), detail.to_owned())
+    })
+}
+
+/// A JSON body, of which `expected` says what it should hold.
+async fn body_of<T: DeserializeOwned>(request: Request, expected: &str) -> Result<T, Problem> {
+    let body = bytes_of(request).await?;
+    serde_json::from_slice(&body).map_err(|_| Problem::bad_body(expected))
 }
 
 /// Whether a digest covers canonical text or the text as sent.

@@ -631,13 +631,20 @@ mod tests {
         );
     }
 
+    fn ingest_rules(text: &str, listening: &str) -> IngestRules {
+        let listening = listening.parse().expect("an address");
+        read(text).expect("right").for_ingest(listening)
+    }
+
+    fn access_rules(text: &str, listening: &str) -> AccessRules {
+        let listening = listening.parse().expect("an address");
+        read(text).expect("right").for_access(listening)
+    }
+
     #[test]
     fn signals_are_taken_on_loopback_unless_said_otherwise() {
         let check = |text: &str, listening: &str, open: bool| {
-            let rules = read(text)
-                .expect("right")
-                .for_ingest(listening.parse().expect("an address"));
-            assert_eq!(rules.open, open, "{text} {listening}");
+            assert_eq!(ingest_rules(text, listening).open, open, "{text} {listening}");
         };
         check("", "127.0.0.1:1", true);
         check(
@@ -654,10 +661,7 @@ mod tests {
     #[test]
     fn an_index_that_others_reach_is_its_members_unless_said_otherwise() {
         let check = |text: &str, listening: &str, expected: Read| {
-            let rules = read(text)
-                .expect("right")
-                .for_access(listening.parse().expect("an address"));
-            assert_eq!(rules.read, expected, "{text} {listening}");
+            assert_eq!(access_rules(text, listening).read, expected, "{text} {listening}");
         };
         check("", "127.0.0.1:1", Read::Public);
         check("", "[::1]:1", Read::Public);
@@ -701,9 +705,11 @@ mod tests {
     #[test]
     fn what_is_counted_is_for_admins_where_others_reach_the_server() {
         let check = |text: &str, listening: &str, metrics: Metrics| {
-            let settings = read(text).expect("right");
-            let rules = settings.for_access(listening.parse().expect("an address"));
-            assert_eq!(rules.metrics, metrics, "{text} {listening}");
+            assert_eq!(
+                access_rules(text, listening).metrics,
+                metrics,
+                "{text} {listening}"
+            );
         };
         check("", "127.0.0.1:1", Metrics::Open);
         check("", "0.0.0.0:1", Metrics::Admins);
@@ -721,12 +727,7 @@ mod tests {
 
     #[test]
     fn receipts_are_taken_where_the_settings_say_so_and_kept_as_long_as_they_say() {
-        let taken = |text: &str, listening: &str| {
-            let settings = read(text).expect("right");
-            settings
-                .for_ingest(listening.parse().expect("an address"))
-                .receipts
-        };
+        let taken = |text: &str, listening: &str| ingest_rules(text, listening).receipts;
         assert_eq!(taken("", "127.0.0.1:1"), None);
         assert_eq!(taken("[receipts]\nopen = true\n", "0.0.0.0:1"), Some(90 * 86_400));
         let short = "[receipts]\nopen = true\nkeep = \"1d\"\n";

@@ -19,8 +19,8 @@ use mcpindex_store::signals::ToldDefinition;
 
 use crate::ingest::FleetRule;
 use crate::state::State;
+use crate::when::DAY;
 
-const DAY: i64 = 86_400;
 /// Seconds after which a look says nothing about today.
 pub(crate) const STALE_AFTER: i64 = 14 * DAY;
 /// Seconds for which a change that matters is a reason to look.

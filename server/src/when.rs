@@ -7,6 +7,9 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use time::macros::format_description;
 
+/// Seconds of a day.
+pub(crate) const DAY: i64 = 86_400;
+
 /// A time for `<time datetime="…">`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct When {

@@ -18,8 +18,8 @@ pub fn drawn<const SIZE: usize>(alphabet: &[u8; SIZE], count: usize) -> Result<S
         assert!(
             SIZE > 0 && SIZE <= 256,
             "a byte chooses one of 1 to 256 characters"
-        )
-    };
+        );
+    }
     // The bytes from the largest multiple of the size on would make some characters likelier than others.
     let fair = 256 - 256 % SIZE;
     let mut text = String::with_capacity(count);

@@ -286,15 +286,17 @@ impl Listening {
         session::SessionRelay::new((self.new_gate)(context), Arc::new(remote), session, tell, drill)
     }
 
+    /// The session that a request without a body is about, which the new era knows none of.
+    fn named_session(&self, headers: &HeaderMap) -> Result<Arc<Entry>, Refused> {
+        match headers.get(SESSION) {
+            Some(id) => self.sessions.find(id),
+            None if names_modern(headers) => Err(Refused::Verb),
+            None => Err(Refused::NoSession),
+        }
+    }
+
     async fn get(&self, headers: &HeaderMap) -> Result<Response, Refused> {
-        let Some(id) = headers.get(SESSION) else {
-            return Err(if names_modern(headers) {
-                Refused::Verb
-            } else {
-                Refused::NoSession
-            });
-        };
-        let entry = self.sessions.find(id)?;
+        let entry = self.named_session(headers)?;
         let relay = &entry.relay;
         if relay.remote.is_older() {
             // Its one stream is open already.
@@ -338,14 +340,7 @@ impl Listening {
     }
 
     async fn delete(&self, headers: &HeaderMap) -> Result<Response, Refused> {
-        let Some(id) = headers.get(SESSION) else {
-            return Err(if names_modern(headers) {
-                Refused::Verb
-            } else {
-                Refused::NoSession
-            });
-        };
-        let entry = self.sessions.find(id)?;
+        let entry = self.named_session(headers)?;
         if !entry.relay.client.has_own_id() {
             self.sessions.remove(&entry);
             return Ok(reply::empty(StatusCode::OK));

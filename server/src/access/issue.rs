@@ -9,6 +9,7 @@ use mcpindex_store::{Store, StoreError};
 
 use super::key::KeyText;
 use super::redaction::holds_key;
+use crate::when::DAY;
 
 /// The longest name of a key, in characters.
 const MAX_NAME: usize = 100;
@@ -16,7 +17,6 @@ const MAX_NAME: usize = 100;
 const MAX_DAYS: u32 = 3_650;
 /// The life of a key when nothing is said, in days.
 pub(crate) const USUAL_DAYS: u32 = 180;
-const DAY: i64 = 86_400;
 
 /// A key that is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -20,6 +20,7 @@ use super::key::KeyText;
 use super::limits::Counted;
 use crate::app::App;
 use crate::problem::Problem;
+use crate::when::DAY;
 
 /// Seconds that a key which works is remembered.
 const GOOD_FOR: i64 = 30;
@@ -29,7 +30,6 @@ const UNKNOWN_FOR: i64 = 5;
 const MOST: usize = 10_000;
 /// Seconds between two notes that a key was used.
 const NOTED_FOR: i64 = 3_600;
-const DAY: i64 = 86_400;
 
 /// A key that works, and whose it is.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,10 +5,9 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
 use axum::http::header::CACHE_CONTROL;
-use axum::http::{Extensions, HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use mcpindex_store::StoreError;
@@ -17,6 +16,7 @@ use mcpindex_store::signals::Network;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::body_of;
 use crate::access::Caller;
 use crate::access::issue::{IssueError, Wish, issue};
 use crate::access::key::KeyText;
@@ -24,12 +24,11 @@ use crate::access::keys::KeyHolder;
 use crate::access::limits::Counted;
 use crate::app::App;
 use crate::problem::Problem;
-use crate::when::rfc3339;
+use crate::when::{DAY, rfc3339};
 
 const WISH: &str =
     "`{\"name\": TEXT, \"scopes\": [\"read\", \"ingest\"], \"expires_in_days\": NUMBER or null}`";
 const REPORT: &str = "`{\"key\": \"mcpk_…\"}`";
-const DAY: i64 = 86_400;
 
 /// Who asks, and with which key.
 #[derive(Debug, Serialize, ToSchema)]
@@ -193,10 +192,11 @@ pub(crate) async fn list(
 pub(crate) async fn create(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    sent: Sent,
+    request: Request,
 ) -> Result<Response, Problem> {
     let holder = holder(&caller)?;
-    let body: WishBody = serde_json::from_slice(&sent.body).map_err(|_| Problem::bad_body(WISH))?;
+    let network = Network::of(app.access.sender(request.extensions(), request.headers()));
+    let body: WishBody = body_of(request, WISH).await?;
     let scopes: Scopes = body
         .scopes
         .join(" ")
@@ -210,7 +210,6 @@ pub(crate) async fn create(
         scopes,
         days: body.expires_in_days,
     };
-    let network = Network::of(app.access.sender(&sent.extensions, &sent.headers));
     match issue(&app.store, &holder.account, &wish, Some(network), app.now()).await {
         Ok((text, record)) => Ok(given(&text, record, &holder.key.id)),
         Err(IssueError::Wish(detail)) => Err(Problem::bad_body(&format!("{WISH}; {detail}"))),
@@ -238,12 +237,12 @@ pub(crate) async fn rotate(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    sent: Sent,
+    request: Request,
 ) -> Result<Response, Problem> {
     let holder = holder(&caller)?;
+    let network = Network::of(app.access.sender(request.extensions(), request.headers()));
     reachable(&app, holder, &id).await?;
     let text = KeyText::generate().map_err(|error| Problem::internal(&error))?;
-    let network = Network::of(app.access.sender(&sent.extensions, &sent.headers));
     let rotated = app
         .store
         .rotate_key(
@@ -304,12 +303,12 @@ pub(crate) async fn revoke(
         (status = 429, description = "More than one address may report; `Retry-After` says when to come again"),
     )
 )]
-pub(crate) async fn report_leak(State(app): State<App>, sent: Sent) -> Result<StatusCode, Problem> {
-    let address = app.access.sender(&sent.extensions, &sent.headers);
+pub(crate) async fn report_leak(State(app): State<App>, request: Request) -> Result<StatusCode, Problem> {
+    let address = app.access.sender(request.extensions(), request.headers());
     if !app.access.limits.allows(Counted::LeakReport, address, 1) {
         return Err(Problem::limited("too many keys were reported from this address"));
     }
-    let body: ReportBody = serde_json::from_slice(&sent.body).map_err(|_| Problem::bad_body(REPORT))?;
+    let body: ReportBody = body_of(request, REPORT).await?;
     if let Some(text) = KeyText::parse(body.key.trim()) {
         let hash = text.hash();
         if app.store.revoke_key_by_hash(hash, app.now()).await? {
@@ -321,27 +320,6 @@ pub(crate) async fn report_leak(State(app): State<App>, sent: Sent) -> Result<St
         app.access.keys.forget_hash(hash);
     }
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// A request's body, and what says where it came from.
-pub(crate) struct Sent {
-    headers: HeaderMap,
-    extensions: Extensions,
-    body: Bytes,
-}
-
-impl<S: Send + Sync> axum::extract::FromRequest<S> for Sent {
-    type Rejection = Response;
-
-    async fn from_request(request: Request, state: &S) -> Result<Sent, Response> {
-        let (headers, extensions) = (request.headers().clone(), request.extensions().clone());
-        let body = Bytes::from_request(request, state).await;
-        Ok(Sent {
-            headers,
-            extensions,
-            body: body.map_err(IntoResponse::into_response)?,
-        })
-    }
 }
 
 /// The key of this id is there, of the same account, and allows no more than the one that asks.

@@ -5,20 +5,17 @@
 //! needs to go on.
 
 use axum::Json;
-use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::http::header::CACHE_CONTROL;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use mcpindex::login::code;
+use mcpindex::login::{challenge_of, code};
 use mcpindex_store::accounts::{KeyRecord, Polled, Redeemed, SecretHash};
 use mcpindex_store::signals::Network;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
+use super::body_of;
 use crate::access::key::KeyText;
 use crate::access::limits::Counted;
 use crate::app::App;
@@ -77,13 +74,6 @@ fn given(text: &KeyText, record: KeyRecord) -> Response {
     )
 }
 
-async fn body_of<T: for<'d> Deserialize<'d>>(request: Request, expected: &str) -> Result<T, Problem> {
-    use axum::extract::FromRequest as _;
-    let bad = || Problem::bad_body(expected);
-    let body = Bytes::from_request(request, &()).await.map_err(|_| bad())?;
-    serde_json::from_slice(&body).map_err(|_| bad())
-}
-
 /// A one-time code, as it came to the program over loopback.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -114,7 +104,7 @@ pub(crate) async fn cli_token(State(app): State<App>, request: Request) -> Resul
         return Err(Problem::limited("too many codes came from your address"));
     }
     let brought: CodeBody = body_of(request, "`{\"code\": …, \"code_verifier\": …}`").await?;
-    let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(brought.code_verifier.as_bytes()));
+    let challenge = challenge_of(&brought.code_verifier);
     let (text, material) = material(Network::of(address), app.now())?;
     let redeemed = app
         .store

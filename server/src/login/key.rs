@@ -2,19 +2,21 @@
 //!
 //! Invariant: such a key reads and sends signals, whatever its owner's role: what an admin does takes a key made for that.
 
+use std::net::IpAddr;
+
 use axum::http::StatusCode;
 use mcpindex_store::StoreError;
-use mcpindex_store::accounts::{KeyMaterial, Scope, Scopes};
+use mcpindex_store::accounts::{Account, KeyMaterial, KeyRecord, Scope, Scopes};
 use mcpindex_store::signals::Network;
 
-use crate::access::issue::{IssueError, USUAL_DAYS};
+use crate::access::issue::{IssueError, USUAL_DAYS, Wish, issue};
 use crate::access::key::KeyText;
+use crate::app::App;
 use crate::problem::Problem;
+use crate::when::DAY;
 
 /// What a key of the published client is called.
 pub(crate) const PUBLISHED: &str = "mcpindex login (published client)";
-
-const DAY: i64 = 86_400;
 
 /// What a program's key is for.
 pub(crate) fn scopes() -> Scopes {
@@ -34,16 +36,26 @@ pub(crate) fn material(network: Network, now: i64) -> Result<(KeyText, KeyMateri
     Ok((text, material))
 }
 
-/// What somebody is told who gets no key.
-pub(crate) fn not_issued(error: IssueError) -> Problem {
-    match error {
-        IssueError::Wish(detail) | IssueError::NotAllowed(detail) => {
-            Problem::of_sign_in(StatusCode::BAD_REQUEST, "no-such-key", "No key was made", detail)
-                .with_way("/account", "Your keys")
-        }
+/// A key for somebody who asks for one in a browser.
+pub(crate) async fn issued(
+    app: &App,
+    account: &Account,
+    wish: &Wish,
+    address: IpAddr,
+) -> Result<(KeyText, KeyRecord), Problem> {
+    let network = Some(Network::of(address));
+    let issued = issue(&app.store, account, wish, network, app.now()).await;
+    issued.map_err(|error| match error {
+        IssueError::Wish(detail) | IssueError::NotAllowed(detail) => no_such_key(detail),
         IssueError::Store(error) => refused(error),
         IssueError::Random(error) => Problem::internal(&error),
-    }
+    })
+}
+
+/// What somebody is told who asks for a key that can't be.
+pub(crate) fn no_such_key(detail: String) -> Problem {
+    Problem::of_sign_in(StatusCode::BAD_REQUEST, "no-such-key", "No key was made", detail)
+        .with_way("/account", "Your keys")
 }
 
 /// What the store refuses is a limit, not a failure.

@@ -3,28 +3,23 @@
 //! Invariant: a key is shown whole once, on the answer to the form that made it; everything here is the reader's own.
 
 use askama::Template;
-use axum::body::Bytes;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{HeaderMap, Uri};
 use axum::response::{Redirect, Response};
 use mcpindex_store::accounts::{KeyRecord, Role, Scope, Scopes};
-use mcpindex_store::signals::Network;
 
-use super::sign_in::{at_its_name, form_of, sign_in_first, unkept};
+use super::sign_in::{OwnForm, at_its_name, sign_in_first, unkept};
 use super::{Frame, page};
 use crate::access::Read;
 use crate::access::feed_path::FeedToken;
-use crate::access::issue::{USUAL_DAYS, Wish, issue};
+use crate::access::issue::{USUAL_DAYS, Wish};
 use crate::app::App;
 use crate::links;
-use crate::login::key::not_issued;
-use crate::login::session::{SignedIn, checked_form, signed_in};
+use crate::login::key::{issued, no_such_key};
+use crate::login::session::{SignedIn, signed_in};
 use crate::problem::Problem;
-use crate::query::Query;
-use crate::when::{When, when};
+use crate::when::{DAY, When, when};
 use crate::words::Words;
-
-const DAY: i64 = 86_400;
 
 #[derive(Template)]
 #[template(path = "account.html")]
@@ -175,62 +170,42 @@ impl KeyView {
 
 /// `POST /account/keys`
 pub(crate) async fn create_key(State(app): State<App>, request: Request) -> Result<Response, Problem> {
-    let address = app.access.sender(request.extensions(), request.headers());
-    let headers = request.headers().clone();
-    let form = form_of(request).await?;
-    let signed_in = checked_form(&app, &headers, form.value("csrf")).await?;
+    let form = OwnForm::of(&app, request).await?;
     let chosen = Scope::ALL
         .into_iter()
-        .filter(|scope| form.value(scope.name()).is_some());
+        .filter(|scope| form.fields.value(scope.name()).is_some());
     let chosen: Vec<Scope> = chosen.collect();
-    let days = match form.value("days") {
+    let days = match form.fields.value("days") {
         None => None,
-        Some(days) => Some(days.parse().map_err(|_| no_key("the days are no number"))?),
+        Some(days) => {
+            let no_number = |_| no_such_key("the days are no number".to_owned());
+            Some(days.parse().map_err(no_number)?)
+        }
     };
     let wish = Wish {
-        name: form.value("name").unwrap_or_default().trim().to_owned(),
+        name: form.fields.value("name").unwrap_or_default().trim().to_owned(),
         scopes: Scopes::of(&chosen),
         days,
     };
-    let issued = issue(
-        &app.store,
-        &signed_in.account,
-        &wish,
-        Some(Network::of(address)),
-        app.now(),
-    )
-    .await;
-    let (text, record) = issued.map_err(not_issued)?;
+    let (text, record) = issued(&app, &form.signed_in.account, &wish, form.address).await?;
     let made = MadeView {
         name: Words::label(&record.name),
         text: text.expose().to_owned(),
     };
-    show(&app, &signed_in, Made::Key(made)).await
-}
-
-fn no_key(why: &str) -> Problem {
-    Problem::of_sign_in(
-        StatusCode::BAD_REQUEST,
-        "no-such-key",
-        "No key was made",
-        why.to_owned(),
-    )
-    .with_way("/account", "Your keys")
+    show(&app, &form.signed_in, Made::Key(made)).await
 }
 
 /// `POST /account/keys/{id}/revoke`
 pub(crate) async fn revoke_key(
     State(app): State<App>,
     Path(id): Path<String>,
-    headers: HeaderMap,
-    body: Bytes,
+    request: Request,
 ) -> Result<Response, Problem> {
-    let form = Query::of_form(&body);
-    let signed_in = checked_form(&app, &headers, form.value("csrf")).await?;
+    let form = OwnForm::of(&app, request).await?;
     // A key that is gone already, or somebody else's, changes nothing: the page shows how things stand.
     if app
         .store
-        .revoke_key(&id, Some(signed_in.account.id), app.now())
+        .revoke_key(&id, Some(form.signed_in.account.id), app.now())
         .await?
     {
         app.access.keys.forget(&id);
@@ -239,40 +214,24 @@ pub(crate) async fn revoke_key(
 }
 
 /// `POST /account/feed-path`: in the place of the one that there is.
-pub(crate) async fn make_feed_path(
-    State(app): State<App>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Response, Problem> {
-    let form = Query::of_form(&body);
-    let signed_in = checked_form(&app, &headers, form.value("csrf")).await?;
+pub(crate) async fn make_feed_path(State(app): State<App>, request: Request) -> Result<Response, Problem> {
+    let form = OwnForm::of(&app, request).await?;
     let token = FeedToken::generate().map_err(|error| Problem::internal(&error))?;
-    app.store
-        .set_feed_path(signed_in.account.id, token.hash(), app.now())
-        .await?;
-    show(&app, &signed_in, Made::FeedPath(token)).await
+    let account = form.signed_in.account.id;
+    app.store.set_feed_path(account, token.hash(), app.now()).await?;
+    show(&app, &form.signed_in, Made::FeedPath(token)).await
 }
 
 /// `POST /account/feed-path/end`
-pub(crate) async fn end_feed_path(
-    State(app): State<App>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Response, Problem> {
-    let form = Query::of_form(&body);
-    let signed_in = checked_form(&app, &headers, form.value("csrf")).await?;
-    app.store.revoke_feed_path(signed_in.account.id).await?;
+pub(crate) async fn end_feed_path(State(app): State<App>, request: Request) -> Result<Response, Problem> {
+    let form = OwnForm::of(&app, request).await?;
+    app.store.revoke_feed_path(form.signed_in.account.id).await?;
     Ok(unkept(Redirect::to("/account#feeds")))
 }
 
 /// `POST /account/sessions/end`: this one too.
-pub(crate) async fn end_sessions(
-    State(app): State<App>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Response, Problem> {
-    let form = Query::of_form(&body);
-    let signed_in = checked_form(&app, &headers, form.value("csrf")).await?;
-    app.store.end_sessions(signed_in.account.id).await?;
+pub(crate) async fn end_sessions(State(app): State<App>, request: Request) -> Result<Response, Problem> {
+    let form = OwnForm::of(&app, request).await?;
+    app.store.end_sessions(form.signed_in.account.id).await?;
     Ok(unkept(Redirect::to("/login")))
 }

@@ -6,24 +6,22 @@
 //! Invariant: no key and no code is made but by a form of a page of ours, in the session that the page was made for.
 
 use askama::Template;
-use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::Response;
 use mcpindex::login::code;
-use mcpindex_store::signals::Network;
 
-use super::sign_in::{at_its_name, sign_in_first, unkept};
+use super::sign_in::{OwnForm, at_its_name, sign_in_first, unkept};
 use super::{Frame, page};
-use crate::access::issue::{USUAL_DAYS, Wish, issue};
+use crate::access::issue::{USUAL_DAYS, Wish};
 use crate::app::App;
 use crate::headers::allow_form_target;
 use crate::links;
 use crate::login::key;
 use crate::login::program::{CliRequest, PublishedCallback, Wrong};
 use crate::login::secret::Secret;
-use crate::login::session::{SignedIn, checked_form, signed_in};
+use crate::login::session::{SignedIn, signed_in};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::words::Words;
@@ -124,22 +122,17 @@ fn to_program(url: &str) -> Result<Response, Problem> {
 }
 
 /// `POST /cli/login`
-pub(crate) async fn decide_cli(
-    State(app): State<App>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Response, Problem> {
-    let form = Query::of_form(&body);
-    let signed_in = checked_form(&app, &headers, form.value("csrf")).await?;
-    let asked = read(&app, &form)?;
-    if form.value("decision") != Some("allow") {
+pub(crate) async fn decide_cli(State(app): State<App>, request: Request) -> Result<Response, Problem> {
+    let form = OwnForm::of(&app, request).await?;
+    let asked = read(&app, &form.fields)?;
+    if form.fields.value("decision") != Some("allow") {
         return to_program(&asked.refused(&app.base));
     }
     let code = Secret::generate().map_err(|error| Problem::internal(&error))?;
     app.store
         .add_code(
             code.hash(),
-            signed_in.account.id,
+            form.signed_in.account.id,
             &asked.challenge,
             &asked.name,
             app.now(),
@@ -190,12 +183,9 @@ pub(crate) async fn published(
 
 /// `POST /cli/published`
 pub(crate) async fn decide_published(State(app): State<App>, request: Request) -> Result<Response, Problem> {
-    let address = app.access.sender(request.extensions(), request.headers());
-    let headers = request.headers().clone();
-    let form = super::sign_in::form_of(request).await?;
-    let signed_in = checked_form(&app, &headers, form.value("csrf")).await?;
-    let callback = callback_of(&app, &form)?;
-    if form.value("decision") != Some("allow") {
+    let form = OwnForm::of(&app, request).await?;
+    let callback = callback_of(&app, &form.fields)?;
+    if form.fields.value("decision") != Some("allow") {
         // The published client knows no refusal; its terminal waits until it gives up by itself.
         return Err(Problem::of_sign_in(
             StatusCode::FORBIDDEN,
@@ -210,14 +200,6 @@ pub(crate) async fn decide_published(State(app): State<App>, request: Request) -
         scopes: key::scopes(),
         days: Some(USUAL_DAYS),
     };
-    let issued = issue(
-        &app.store,
-        &signed_in.account,
-        &wish,
-        Some(Network::of(address)),
-        app.now(),
-    )
-    .await;
-    let (text, _) = issued.map_err(key::not_issued)?;
+    let (text, _) = key::issued(&app, &form.signed_in.account, &wish, form.address).await?;
     to_program(&callback.with_key(text.expose()))
 }

@@ -13,13 +13,13 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use mcpindex::login::code;
 
-use super::sign_in::{at_its_name, form_of, sign_in_first, unkept};
+use super::sign_in::{OwnForm, at_its_name, sign_in_first, unkept};
 use super::{Frame, page};
 use crate::access::issue::USUAL_DAYS;
 use crate::access::limits::Counted;
 use crate::api::sign_in::USER_CODE;
 use crate::app::App;
-use crate::login::session::{SignedIn, checked_form, signed_in};
+use crate::login::session::{SignedIn, signed_in};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::when::{When, when};
@@ -93,31 +93,29 @@ pub(crate) async fn device(
     }
 }
 
-/// The sender of a form about a device, and its fields.
-async fn form(app: &App, request: Request) -> Result<(IpAddr, SignedIn, Query), Problem> {
+/// A form about a device: one of ours, and within what one address may send.
+async fn form(app: &App, request: Request, too_many: &str) -> Result<OwnForm, Problem> {
     is_on(app)?;
-    let address = app.access.sender(request.extensions(), request.headers());
-    let headers = request.headers().clone();
-    let form = form_of(request).await?;
-    let signed_in = checked_form(app, &headers, form.value("csrf")).await?;
-    Ok((address, signed_in, form))
+    let form = OwnForm::of(app, request).await?;
+    match app.access.limits.allows(Counted::DeviceEntry, form.address, 1) {
+        true => Ok(form),
+        false => Err(Problem::limited(too_many)),
+    }
 }
 
 /// The code that was typed in, as it is kept; `None` when it is none.
-fn user_code(form: &Query) -> Option<String> {
-    let letters = code::typed(form.value("code")?, USER_CODE)?;
+fn user_code(fields: &Query) -> Option<String> {
+    let letters = code::typed(fields.value("code")?, USER_CODE)?;
     Some(code::grouped(&letters))
 }
 
 /// `POST /device`: a code was typed in.
 pub(crate) async fn enter(State(app): State<App>, request: Request) -> Result<Response, Problem> {
-    let (address, signed_in, form) = form(&app, request).await?;
-    if !app.access.limits.allows(Counted::DeviceEntry, address, 1) {
-        return Err(Problem::limited("too many codes were typed in from your address"));
-    }
-    let Some(code) = user_code(&form) else {
+    let too_many = "too many codes were typed in from your address";
+    let form = form(&app, request, too_many).await?;
+    let Some(code) = user_code(&form.fields) else {
         let wrong = Some("A code has eight letters, such as WDJB-MJHT.");
-        return show(&app, &signed_in, Step::Enter { wrong });
+        return show(&app, &form.signed_in, Step::Enter { wrong });
     };
     let step = match app.store.device(&code, app.now()).await? {
         Some(asked) => Step::Decide {
@@ -132,22 +130,18 @@ pub(crate) async fn enter(State(app): State<App>, request: Request) -> Result<Re
             ),
         },
     };
-    show(&app, &signed_in, step)
+    show(&app, &form.signed_in, step)
 }
 
 /// `POST /device/decision`
 pub(crate) async fn decide(State(app): State<App>, request: Request) -> Result<Response, Problem> {
-    let (address, signed_in, form) = form(&app, request).await?;
-    if !app.access.limits.allows(Counted::DeviceEntry, address, 1) {
-        return Err(Problem::limited(
-            "too many codes were decided on from your address",
-        ));
-    }
-    let allowed = form.value("decision") == Some("allow");
-    let code = user_code(&form).unwrap_or_default();
+    let too_many = "too many codes were decided on from your address";
+    let form = form(&app, request, too_many).await?;
+    let allowed = form.fields.value("decision") == Some("allow");
+    let code = user_code(&form.fields).unwrap_or_default();
     let decided = app
         .store
-        .decide_device(&code, signed_in.account.id, allowed, app.now())
+        .decide_device(&code, form.signed_in.account.id, allowed, app.now())
         .await?;
     if !decided {
         return Err(Problem::of_sign_in(
@@ -158,7 +152,7 @@ pub(crate) async fn decide(State(app): State<App>, request: Request) -> Result<R
         )
         .with_way("/device", "Enter another code"));
     }
-    show(&app, &signed_in, Step::Done { allowed })
+    show(&app, &form.signed_in, Step::Done { allowed })
 }
 
 /// Where a request comes from, as coarse as people need it to tell their own network from another.

@@ -7,12 +7,12 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{Redirect, Response};
 
-use super::sign_in::{at_its_name, form_of, sign_in_first, unkept};
+use super::sign_in::{OwnForm, at_its_name, sign_in_first, unkept};
 use super::{Frame, page};
 use crate::access::limits::Counted;
 use crate::access::setup::typed;
 use crate::app::App;
-use crate::login::session::{checked_form, signed_in};
+use crate::login::session::signed_in;
 use crate::problem::Problem;
 use crate::words::Words;
 
@@ -45,23 +45,20 @@ pub(crate) async fn setup(State(app): State<App>, uri: Uri, headers: HeaderMap) 
 
 /// `POST /setup`
 pub(crate) async fn claim(State(app): State<App>, request: Request) -> Result<Response, Problem> {
-    let address = app.access.sender(request.extensions(), request.headers());
-    let headers = request.headers().clone();
-    let form = form_of(request).await?;
-    let signed_in = checked_form(&app, &headers, form.value("csrf")).await?;
-    if !app.access.limits.allows(Counted::SetupCode, address, 1) {
+    let form = OwnForm::of(&app, request).await?;
+    if !app.access.limits.allows(Counted::SetupCode, form.address, 1) {
         return Err(Problem::limited("too many set-up codes came from this address"));
     }
-    let claimed = match typed(form.value("code").unwrap_or_default()) {
+    let claimed = match typed(form.fields.value("code").unwrap_or_default()) {
         Some(code) => {
-            let claimed = app.store.claim_admin(signed_in.account.id, code, app.now());
+            let claimed = app.store.claim_admin(form.signed_in.account.id, code, app.now());
             claimed.await?
         }
         None => false,
     };
     if claimed {
         tracing::warn!(
-            account = signed_in.account.id,
+            account = form.signed_in.account.id,
             "the set-up code made an account the first admin"
         );
         return Ok(unkept(Redirect::to("/account")));

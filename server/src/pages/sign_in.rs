@@ -3,8 +3,9 @@
 //! Invariant: whoever comes back must hold the cookie that they were sent away with, once; a session's secret is new with each
 //! sign-in; nobody is led on to another site.
 
+use std::net::IpAddr;
+
 use askama::Template;
-use axum::body::Bytes;
 use axum::extract::{Path, Request, State};
 use axum::http::header::{CACHE_CONTROL, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
@@ -14,13 +15,14 @@ use url::Url;
 
 use super::{Frame, page};
 use crate::access::limits::Counted;
+use crate::api::bytes_of;
 use crate::app::App;
 use crate::links;
 use crate::login::admission::Person;
 use crate::login::cookie::Cookie;
 use crate::login::error::SignInError;
 use crate::login::secret::{Secret, same};
-use crate::login::session::{checked_form, elsewhere, from_our_pages, signed_in};
+use crate::login::session::{SignedIn, checked_form, elsewhere, from_our_pages, signed_in};
 use crate::login::settings::Named;
 use crate::problem::Problem;
 use crate::query::Query;
@@ -332,22 +334,36 @@ pub(crate) async fn dev(
 }
 
 /// The fields of a form.
-pub(super) async fn form_of(request: Request) -> Result<Query, Problem> {
-    use axum::extract::FromRequest as _;
-    let too_large = |_| Problem::bad_body("a form of at most 64 KiB");
-    let body = Bytes::from_request(request, &()).await.map_err(too_large)?;
-    Ok(Query::of_form(&body))
+async fn form_of(request: Request) -> Result<Query, Problem> {
+    Ok(Query::of_form(&bytes_of(request).await?))
+}
+
+/// A form that a page of ours sent, and who sent it.
+pub(super) struct OwnForm {
+    pub(super) signed_in: SignedIn,
+    pub(super) address: IpAddr,
+    pub(super) fields: Query,
+}
+
+impl OwnForm {
+    /// Refuses a form that is none of ours, or of another session.
+    pub(super) async fn of(app: &App, request: Request) -> Result<OwnForm, Problem> {
+        let address = app.access.sender(request.extensions(), request.headers());
+        let headers = request.headers().clone();
+        let fields = form_of(request).await?;
+        let signed_in = checked_form(app, &headers, fields.value("csrf")).await?;
+        Ok(OwnForm {
+            signed_in,
+            address,
+            fields,
+        })
+    }
 }
 
 /// `POST /logout`
-pub(crate) async fn logout(
-    State(app): State<App>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Response, Problem> {
-    let form = Query::of_form(&body);
-    let signed_in = checked_form(&app, &headers, form.value("csrf")).await?;
-    app.store.end_session(signed_in.session).await?;
+pub(crate) async fn logout(State(app): State<App>, request: Request) -> Result<Response, Problem> {
+    let form = OwnForm::of(&app, request).await?;
+    app.store.end_session(form.signed_in.session).await?;
     let mut response = unkept(Redirect::to("/"));
     set_cookie(&mut response, Cookie::Session.forget(&app.base));
     Ok(response)

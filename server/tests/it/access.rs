@@ -1,13 +1,11 @@
 //! Who gets in: a members-only index seen from outside, by its members, and what an answer says to caches and logs.
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
-use axum::extract::ConnectInfo;
-use axum::http::{Method, Request};
+use axum::body::Body;
+use axum::http::Method;
 use mcpindex::clock::Clock;
 use mcpindex_server::access::key::KeyText;
 use mcpindex_server::access::{Access, AccessRules, Metrics, Rates, Read};
@@ -17,9 +15,8 @@ use mcpindex_server::router::router;
 use mcpindex_store::Store;
 use mcpindex_store::accounts::{Account, KeyRecord, NewKey, Scope, Scopes, SignIn};
 use mcpindex_store::testing::TestStore;
-use tower::ServiceExt;
 
-use crate::client::{Answer, NOW, app};
+use crate::client::{self, Answer, NOW, app};
 use crate::programs::{Place, client};
 use crate::seed::{FILES, PENDING, seed};
 use crate::signals;
@@ -106,22 +103,9 @@ impl Index {
         headers: &[(&str, &str)],
         body: impl Into<Body>,
     ) -> Answer {
-        let mut request = Request::builder().method(method).uri(path);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let mut request = request.body(body.into()).unwrap();
-        let from: IpAddr = from.parse().unwrap();
-        request
-            .extensions_mut()
-            .insert(ConnectInfo(SocketAddr::new(from, 9)));
-        let response = self.router.clone().oneshot(request).await.unwrap();
-        let (parts, body) = response.into_parts();
-        Answer {
-            status: parts.status,
-            headers: parts.headers,
-            bytes: to_bytes(body, usize::MAX).await.unwrap().to_vec(),
-        }
+        let request = client::request(method, path, headers, body);
+        let request = client::from(from.parse().unwrap(), request);
+        client::answer(self.router.clone(), request).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::body::{Body, to_bytes};
-use axum::http::{Method, Request};
+use axum::body::Body;
+use axum::http::Method;
 use insta::assert_json_snapshot;
 use mcpindex::check::online::{Consulted, Subject, consult};
 use mcpindex::check::shape::{CODES, IndexAnswers, Question, Questions};
@@ -24,10 +24,9 @@ use mcpindex_store::signals::{Network, Received};
 use mcpindex_store::testing::{TestStore, on_each_backend};
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use tower::ServiceExt;
 
 use crate::access::{self, key};
-use crate::client::{Answer, Client, NOW, app, clock};
+use crate::client::{self, Answer, Client, NOW, app, clock};
 use crate::seed::{BROKEN, FILES, Look, PENDING, REMOTE, found, look, seed, surface, tool};
 use crate::signals::rules;
 
@@ -52,19 +51,8 @@ impl Index {
     }
 
     async fn post(&self, content_type: &str, body: impl Into<Body>) -> Answer {
-        let request = Request::builder()
-            .method(Method::POST)
-            .uri(CHECK)
-            .header("content-type", content_type)
-            .body(body.into())
-            .unwrap();
-        let response = router(self.app.clone()).oneshot(request).await.unwrap();
-        let (parts, body) = response.into_parts();
-        Answer {
-            status: parts.status,
-            headers: parts.headers,
-            bytes: to_bytes(body, usize::MAX).await.unwrap().to_vec(),
-        }
+        let request = client::request(Method::POST, CHECK, &[("content-type", content_type)], body);
+        client::answer(router(self.app.clone()), request).await
     }
 
     /// The answers, in the shape that clients read.

@@ -2,13 +2,12 @@
 //! request comes from.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
-use axum::extract::ConnectInfo;
+use axum::body::Body;
 use axum::http::{Method, Request};
 use mcpindex::clock::Clock;
 use mcpindex_crawler::guarded_client::GuardedClient;
@@ -19,10 +18,9 @@ use mcpindex_server::login::{Login, admitted};
 use mcpindex_server::router::router;
 use mcpindex_store::Store;
 use mcpindex_store::testing::TestStore;
-use tower::ServiceExt;
 use url::Url;
 
-use crate::client::{Answer, NOW, app, clock};
+use crate::client::{self, Answer, NOW, app, clock};
 
 /// Where people reach the index.
 pub(crate) const BASE: &str = "https://index.example/";
@@ -135,17 +133,8 @@ impl Index {
         }
     }
 
-    pub(crate) async fn send(&self, from: IpAddr, mut request: Request<Body>) -> Answer {
-        request
-            .extensions_mut()
-            .insert(ConnectInfo(SocketAddr::new(from, 9)));
-        let response = self.router.clone().oneshot(request).await.unwrap();
-        let (parts, body) = response.into_parts();
-        Answer {
-            status: parts.status,
-            headers: parts.headers,
-            bytes: to_bytes(body, usize::MAX).await.unwrap().to_vec(),
-        }
+    pub(crate) async fn send(&self, from: IpAddr, request: Request<Body>) -> Answer {
+        client::answer(self.router.clone(), client::from(from, request)).await
     }
 
     /// A program posts JSON.

@@ -1,8 +1,11 @@
 //! A reader without a socket: requests go straight into the router.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use axum::Router;
 use axum::body::{Body, to_bytes};
+use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use mcpindex::clock::Clock;
 use mcpindex_server::access::Access;
@@ -67,20 +70,43 @@ impl Answer {
     }
 }
 
+/// A request with these headers.
+pub(crate) fn request(
+    method: Method,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: impl Into<Body>,
+) -> Request<Body> {
+    let mut request = Request::builder().method(method).uri(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(body.into()).unwrap()
+}
+
+/// The same request as it comes from this address.
+pub(crate) fn from(address: IpAddr, mut request: Request<Body>) -> Request<Body> {
+    request
+        .extensions_mut()
+        .insert(ConnectInfo(SocketAddr::new(address, 9)));
+    request
+}
+
+/// What a router answers.
+pub(crate) async fn answer(router: Router, request: Request<Body>) -> Answer {
+    let response = router.oneshot(request).await.unwrap();
+    let (parts, body) = response.into_parts();
+    Answer {
+        status: parts.status,
+        headers: parts.headers,
+        bytes: to_bytes(body, usize::MAX).await.unwrap().to_vec(),
+    }
+}
+
 impl Client {
     pub(crate) async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)]) -> Answer {
-        let mut request = Request::builder().method(method).uri(path);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let request = request.body(Body::empty()).unwrap();
-        let response = router(app(self.0.clone())).oneshot(request).await.unwrap();
-        let (parts, body) = response.into_parts();
-        Answer {
-            status: parts.status,
-            headers: parts.headers,
-            bytes: to_bytes(body, usize::MAX).await.unwrap().to_vec(),
-        }
+        let request = request(method, path, headers, Body::empty());
+        answer(router(app(self.0.clone())), request).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {

@@ -1,11 +1,9 @@
 //! What installs send and ask over HTTP: the published answers to the byte, what is refused, what is shown and when.
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
-use axum::extract::ConnectInfo;
+use axum::body::Body;
 use axum::http::{Method, Request};
 use mcpindex_contract::signal::{
     Digests, Event, Fingerprint, FingerprintKey, InstallId, Sdk, Signal, read, write,
@@ -19,7 +17,7 @@ use mcpindex_store::testing::{TestStore, on_each_backend};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use crate::client::{Answer, Client, NOW, app, clock};
+use crate::client::{self, Answer, Client, NOW, app, clock};
 use crate::seed::{FILES, seed};
 
 const DRIFT: &str = "/api/v1/drift";
@@ -93,22 +91,9 @@ impl Index {
         headers: &[(&str, &str)],
         body: impl Into<Body>,
     ) -> Answer {
-        let mut request = Request::builder().method(method).uri(path);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let mut request = request.body(body.into()).unwrap();
-        let from: IpAddr = from.parse().unwrap();
-        request
-            .extensions_mut()
-            .insert(ConnectInfo(SocketAddr::new(from, 9)));
-        let response = self.router.clone().oneshot(request).await.unwrap();
-        let (parts, body) = response.into_parts();
-        Answer {
-            status: parts.status,
-            headers: parts.headers,
-            bytes: to_bytes(body, usize::MAX).await.unwrap().to_vec(),
-        }
+        let request = client::request(method, path, headers, body);
+        let request = client::from(from.parse().unwrap(), request);
+        client::answer(self.router.clone(), request).await
     }
 
     /// Posts JSON.
