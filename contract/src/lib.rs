@@ -9,6 +9,7 @@
 #![warn(missing_docs)]
 
 pub mod action;
+pub mod approval;
 pub mod canonical;
 pub mod capability;
 pub mod change;

@@ -239,6 +239,7 @@ pub(crate) fn store_error(error: &StoreError) {
         StoreError::NewerSchema { .. } => "newer_schema",
         StoreError::LeaseLost { .. } => "lease_lost",
         StoreError::Refused { .. } => "refused",
+        StoreError::ChainBroken { .. } => "chain_broken",
         StoreError::Corrupt { .. } => "corrupt",
         StoreError::Database(_) => "database",
     };

@@ -2,6 +2,8 @@
 //!
 //! Invariant: every message is one line, and none holds a credential.
 
+use mcpindex_contract::approval::ChainFlaw;
+
 /// A failed call to the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -38,6 +40,12 @@ pub enum StoreError {
     Refused {
         /// What is wrong with it.
         what: String,
+    },
+    /// The records of what was approved don't fit together; none was read or added.
+    #[error("the chain of approvals is broken: {flaw}")]
+    ChainBroken {
+        /// What is wrong, and where.
+        flaw: ChainFlaw,
     },
     /// Something in the database isn't what this program writes.
     #[error("unexpected data in the database: {what}")]

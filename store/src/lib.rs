@@ -7,6 +7,8 @@
 //! what a method has acknowledged is durable.
 
 pub mod accounts;
+pub mod approvals;
+pub mod audit;
 mod compare;
 pub mod definitions;
 pub mod drifts;
@@ -60,6 +62,8 @@ const SQLITE_READERS: u32 = 4;
 #[derive(Clone)]
 pub struct Store {
     database: Database,
+    /// What this process has verified of each tenant's chain of approvals.
+    verified: approvals::Verified,
 }
 
 #[derive(Clone)]
@@ -88,7 +92,10 @@ impl Store {
                     })?
             }
         };
-        Ok(Store { database })
+        Ok(Store {
+            database,
+            verified: approvals::Verified::default(),
+        })
     }
 
     /// One trivial query, for `/readyz`.

@@ -39,6 +39,7 @@ migrations! {
     10 "0010_accounts",
     11 "0011_answers",
     12 "0012_receipts",
+    13 "0013_approvals",
     15 "0015_feed_paths",
 }
 

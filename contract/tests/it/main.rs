@@ -2,6 +2,7 @@
 
 mod accuracy;
 mod action;
+mod approval;
 mod canonical;
 mod capability;
 mod contract_hash;

@@ -3,6 +3,7 @@
 mod accounts;
 mod accounts_keys;
 mod accounts_sign_in;
+mod approvals;
 mod concurrency;
 mod crash;
 mod definitions;

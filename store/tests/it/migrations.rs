@@ -10,9 +10,9 @@ async fn check_new_schema(database: TestStore) {
     let store = &database.store;
     assert_eq!(
         store.schema_state().await.unwrap(),
-        SchemaState::Behind { missing: 12 }
+        SchemaState::Behind { missing: 13 }
     );
-    assert_eq!(store.migrate().await.unwrap(), 12);
+    assert_eq!(store.migrate().await.unwrap(), 13);
     assert_eq!(store.schema_state().await.unwrap(), SchemaState::Current);
     assert_eq!(store.migrate().await.unwrap(), 0);
 }
@@ -97,7 +97,7 @@ async fn a_schema_of_a_newer_program_is_refused() {
         }
         assert_eq!(database.store.schema_state().await.unwrap(), SchemaState::Ahead);
         let error = database.store.migrate().await.unwrap_err();
-        assert!(matches!(error, StoreError::NewerSchema { found: 9999, known: 12 }), "{error}");
+        assert!(matches!(error, StoreError::NewerSchema { found: 9999, known: 13 }), "{error}");
     })
     .await;
 }
@@ -127,7 +127,7 @@ async fn both_databases_have_the_same_tables_columns_and_nullability() {
     let mut connection = PgConnection::connect(url).await.unwrap();
     let on_postgres: Vec<(String, String, bool)> = sqlx::query_as(
         r#"SELECT table_name::text, column_name::text, is_nullable = 'YES' FROM information_schema.columns
-           WHERE table_schema = 'public' AND table_name NOT LIKE '\_sqlx%'
+           WHERE table_schema IN ('public', 'mcplock') AND table_name NOT LIKE '\_sqlx%'
            ORDER BY table_name::text COLLATE "C", column_name::text COLLATE "C""#,
     )
     .fetch_all(&mut connection)

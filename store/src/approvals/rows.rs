@@ -1,0 +1,253 @@
+//! The two tables as they lie there: on SQLite beside the others, on Postgres in the schema `mcplock`.
+//!
+//! Invariant: a row that is no record by its form is given as a flaw that names it, never as a record and never left out.
+
+use mcpindex_contract::approval::{ChainFlaw, ChainHash, Decision, Head, Record};
+use mcpindex_contract::digest::Digest;
+
+use crate::StoreError;
+use crate::session::{Session, on};
+use crate::text::{restored, restored_option, stored};
+
+/// Rows of one statement: SQLite takes 32,766 parameters, and a row has 13.
+const ROWS: usize = 500;
+
+/// A statement over one of the tables, as this database calls it.
+macro_rules! over {
+    ($session:expr, $before:literal, $table:literal, $after:literal) => {
+        if $session.is_postgres() {
+            concat!($before, " mcplock.", $table, " ", $after)
+        } else {
+            concat!($before, " ", $table, " ", $after)
+        }
+    };
+}
+
+/// [`over`] the records, for reading whole ones.
+macro_rules! records {
+    ($session:expr, $after:literal) => {
+        over!(
+            $session,
+            "SELECT tenant, sequence, subject, identity, tool, digest, decision, needed, reason, reference, expires_at,
+                 decided_at, hash_before FROM",
+            "approval_record",
+            $after
+        )
+    };
+}
+
+type RecordRow = (
+    String,
+    i64,
+    String,
+    String,
+    String,
+    String,
+    String,
+    i64,
+    Option<String>,
+    Option<String>,
+    Option<i64>,
+    i64,
+    String,
+);
+
+fn record_from_row(row: RecordRow) -> Result<Record, ChainFlaw> {
+    let sequence = row.1.unsigned_abs();
+    let unreadable = |what: &str| ChainFlaw::Unreadable {
+        sequence,
+        what: what.to_owned(),
+    };
+    let text = |kept: String| restored(kept).map_err(|error| unreadable(&error.to_string()));
+    let words = |kept| restored_option(kept).map_err(|error| unreadable(&error.to_string()));
+    let record = Record {
+        tenant: text(row.0)?,
+        sequence,
+        subject: text(row.2)?,
+        identity: text(row.3)?,
+        tool: text(row.4)?,
+        digest: row
+            .5
+            .parse()
+            .map_err(|error: mcpindex_contract::digest::DigestParseError| {
+                unreadable(&format!("digest: {error}"))
+            })?,
+        decision: Decision::from_name(&row.6).ok_or_else(|| unreadable("decision: no such decision"))?,
+        needed: u8::try_from(row.7).map_err(|_| unreadable("needed: expected 1 or 2"))?,
+        reason: words(row.8)?,
+        reference: words(row.9)?,
+        expires_at: row.10,
+        at: row.11,
+        before: row
+            .12
+            .parse()
+            .map_err(|_| unreadable("before: expected `sha256:` and 64 hex digits"))?,
+    };
+    record.check().map_err(|error| unreadable(&error.to_string()))?;
+    Ok(record)
+}
+
+fn head_from_row(row: Option<(i64, String)>, tenant: &str) -> Head {
+    let Some((sequence, hash)) = row else {
+        return Head::empty(tenant);
+    };
+    Head {
+        sequence: u64::try_from(sequence).unwrap_or(0),
+        // What is no hash is the hash of nothing, and is found to differ.
+        hash: hash
+            .parse()
+            .unwrap_or_else(|_| ChainHash::genesis(&format!("\n{hash}"))),
+    }
+}
+
+/// The head as it is stated.
+pub(super) async fn head(session: &mut Session, tenant: &str) -> Result<Head, StoreError> {
+    let statement = over!(
+        session,
+        "SELECT sequence, hash FROM",
+        "approval_head",
+        "WHERE tenant = $1"
+    );
+    let row = on!(*session, connection => {
+        sqlx::query_as(statement).bind(stored(tenant)).fetch_optional(connection).await?
+    });
+    Ok(head_from_row(row, tenant))
+}
+
+/// The head, which nobody else moves until this transaction ends; made if there is none.
+pub(super) async fn hold_head(session: &mut Session, tenant: &str) -> Result<Head, StoreError> {
+    let empty = Head::empty(tenant);
+    let statement = over!(
+        session,
+        "INSERT INTO",
+        "approval_head",
+        "(tenant, sequence, hash) VALUES ($1, 0, $2) ON CONFLICT (tenant) DO NOTHING"
+    );
+    on!(*session, connection => {
+        sqlx::query(statement).bind(stored(tenant)).bind(empty.hash.to_string()).execute(connection).await?;
+    });
+    let statement = over!(
+        session,
+        "UPDATE",
+        "approval_head",
+        "SET sequence = sequence WHERE tenant = $1 RETURNING sequence, hash"
+    );
+    let row: (i64, String) = on!(*session, connection => {
+        sqlx::query_as(statement).bind(stored(tenant)).fetch_one(connection).await?
+    });
+    Ok(head_from_row(Some(row), tenant))
+}
+
+/// Moves a head that is held.
+pub(super) async fn move_head(session: &mut Session, tenant: &str, head: &Head) -> Result<(), StoreError> {
+    let statement = over!(
+        session,
+        "UPDATE",
+        "approval_head",
+        "SET sequence = $2, hash = $3 WHERE tenant = $1"
+    );
+    on!(*session, connection => {
+        sqlx::query(statement).bind(stored(tenant)).bind(number(head.sequence)).bind(head.hash.to_string())
+            .execute(connection).await?;
+    });
+    Ok(())
+}
+
+/// Adds records, which are checked and in their order.
+pub(super) async fn insert(session: &mut Session, records: &[Record]) -> Result<(), StoreError> {
+    let statement = over!(
+        session,
+        "INSERT INTO",
+        "approval_record",
+        "(tenant, sequence, subject, identity, tool, digest, decision, needed, reason, reference, expires_at, decided_at,
+          hash_before) "
+    );
+    for records in records.chunks(ROWS) {
+        on!(*session, connection => {
+            let mut statement = sqlx::QueryBuilder::new(statement);
+            statement.push_values(records, |mut values, record| {
+                values
+                    .push_bind(stored(&record.tenant))
+                    .push_bind(number(record.sequence))
+                    .push_bind(stored(&record.subject))
+                    .push_bind(stored(&record.identity))
+                    .push_bind(stored(&record.tool))
+                    .push_bind(record.digest.to_string())
+                    .push_bind(record.decision.name())
+                    .push_bind(i64::from(record.needed))
+                    .push_bind(record.reason.as_deref().map(stored))
+                    .push_bind(record.reference.as_deref().map(stored))
+                    .push_bind(record.expires_at)
+                    .push_bind(record.at)
+                    .push_bind(record.before.to_string());
+            });
+            statement.build().execute(connection).await?;
+        });
+    }
+    Ok(())
+}
+
+/// At most `limit` records after this one, in their order.
+pub(super) async fn after(
+    session: &mut Session,
+    tenant: &str,
+    sequence: u64,
+    limit: i64,
+) -> Result<Vec<Result<Record, ChainFlaw>>, StoreError> {
+    let statement = records!(
+        session,
+        "WHERE tenant = $1 AND sequence > $2 ORDER BY sequence LIMIT $3"
+    );
+    let rows: Vec<RecordRow> = on!(*session, connection => {
+        sqlx::query_as(statement).bind(stored(tenant)).bind(number(sequence)).bind(limit)
+            .fetch_all(connection).await?
+    });
+    Ok(rows.into_iter().map(record_from_row).collect())
+}
+
+/// All records about a server, in their order.
+pub(super) async fn of_identity(
+    session: &mut Session,
+    tenant: &str,
+    identity: &str,
+) -> Result<Vec<Result<Record, ChainFlaw>>, StoreError> {
+    let statement = records!(session, "WHERE tenant = $1 AND identity = $2 ORDER BY sequence");
+    let rows: Vec<RecordRow> = on!(*session, connection => {
+        sqlx::query_as(statement).bind(stored(tenant)).bind(stored(identity)).fetch_all(connection).await?
+    });
+    Ok(rows.into_iter().map(record_from_row).collect())
+}
+
+/// All records about definitions of these digests after this one; those of one digest are in their order.
+pub(super) async fn of_digests(
+    session: &mut Session,
+    tenant: &str,
+    digests: &[Digest],
+    after: u64,
+) -> Result<Vec<Result<Record, ChainFlaw>>, StoreError> {
+    let mut digests: Vec<String> = digests.iter().map(Digest::to_string).collect();
+    digests.sort_unstable();
+    digests.dedup();
+    let statement = records!(session, "WHERE tenant = ");
+    let mut found = Vec::new();
+    for digests in digests.chunks(ROWS) {
+        let rows: Vec<RecordRow> = on!(*session, connection => {
+            let mut statement = sqlx::QueryBuilder::new(statement);
+            statement.push_bind(stored(tenant)).push(" AND sequence > ").push_bind(number(after));
+            statement.push(" AND digest IN (");
+            let mut list = statement.separated(", ");
+            for digest in digests {
+                list.push_bind(digest.as_str());
+            }
+            statement.push(") ORDER BY sequence");
+            statement.build_query_as().fetch_all(connection).await?
+        });
+        found.extend(rows.into_iter().map(record_from_row));
+    }
+    Ok(found)
+}
+
+/// A sequence as the databases keep it.
+fn number(sequence: u64) -> i64 {
+    i64::try_from(sequence).unwrap_or(i64::MAX)
+}
