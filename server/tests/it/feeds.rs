@@ -20,8 +20,6 @@ use crate::peers::path;
 use crate::programs::{Place, client};
 use crate::seed::{BROKEN, FILES, Look, PENDING, REMOTE, found, look, seed, surface, tool};
 
-const HERE: &str = "192.0.2.1";
-
 async fn seeded() -> (TestStore, Client) {
     let database = TestStore::sqlite().await;
     seed(&database.store).await;
