@@ -223,6 +223,10 @@ Examples:
   mcpindex-server admin create-key root --scopes read,ingest,admin
   mcpindex-server admin keys revoke key_0123456789abcdef
   mcpindex-server admin purge --install 0123456789abcdef0123456789abcdef
+  mcpindex-server admin approvals verify                   is what was approved as it was written?
+  mcpindex-server admin approvals export --output approvals.jsonl
+  mcpindex-server admin backup /backups/index.db           while the server runs (SQLite)
+  mcpindex-server admin restore /backups/index.db --replace
 
 WHO is an account's number, login or e-mail address, as `admin users` shows them.")]
 pub struct Admin {
@@ -268,11 +272,49 @@ pub enum AdminCommand {
     Keys(AdminKeys),
     /// Make a key, as `keys create` does
     CreateKey(CreateKey),
+    /// Verify, export and import what was approved
+    #[command(subcommand)]
+    Approvals(AdminApprovals),
+    /// Copy the SQLite database to a new file, also while a server runs
+    Backup {
+        /// The new file
+        path: PathBuf,
+    },
+    /// Put a copy in the place of the SQLite database, which no server may have open
+    Restore {
+        /// The copy
+        path: PathBuf,
+        /// Also where a database has data; it is kept beside
+        #[arg(long)]
+        replace: bool,
+    },
     /// Forget everything that one install told
     Purge {
         /// Its id, 32 hexadecimal digits
         #[arg(long, value_name = "ID")]
         install: InstallId,
+    },
+}
+
+/// What `admin approvals` does.
+#[derive(Debug, Subcommand)]
+pub enum AdminApprovals {
+    /// Verify the whole chain of records; exit code 1 where something was altered, removed, reordered or moved back
+    Verify {
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write all records as JSON lines, the head first
+    Export {
+        /// To this file, in one piece; without it to stdout
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Add the records of an export to an empty chain, or to one that begins as they do
+    Import {
+        /// What `export` wrote
+        file: PathBuf,
     },
 }
 

@@ -114,7 +114,7 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
 }
 
 /// The same inside JSON, where such characters can stand in strings only; newlines are the layout's.
-fn escaped_json(text: &str) -> String {
+pub fn escaped_json(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for character in text.chars() {
         if character != '\n' && steers(character) {

@@ -25,6 +25,7 @@ pub use sessions::SessionRecord;
 
 use sqlx::AssertSqlSafe;
 
+use crate::audit::{self, Action, NewLine, SHELL};
 use crate::session::{Session, on};
 use crate::text::{indexed, restored, restored_option, stored};
 use crate::{Store, StoreError};
@@ -98,6 +99,13 @@ pub struct Account {
     pub signed_in_at: Option<i64>,
     /// Since when they may do nothing; `None` when they may.
     pub disabled_at: Option<i64>,
+}
+
+impl Account {
+    /// Who this is in records that outlast the account: `login@issuer`, as they were called then.
+    pub fn who(&self) -> String {
+        format!("{}@{}", self.login, self.issuer)
+    }
 }
 
 /// Who signed in, as the provider tells it.
@@ -197,15 +205,20 @@ impl Store {
             .bind(&*issuer).bind(&*subject).bind(&*login).bind(email.as_deref()).bind(now)
             .fetch_optional(connection).await?
         });
-        let row = match written {
-            Some(row) => row,
-            None => on!(session, connection => {
+        let account = match written {
+            Some(row) => {
+                let account = account_from_row(row)?;
+                let who = account.who();
+                note(&mut session, &who, Action::SignedIn, &who, None, now).await?;
+                account
+            }
+            None => account_from_row(on!(session, connection => {
                 sqlx::query_as(account!("SELECT", "FROM account WHERE issuer = $1 AND subject = $2"))
                     .bind(&*issuer).bind(&*subject).fetch_one(connection).await?
-            }),
+            }))?,
         };
         session.commit().await?;
-        account_from_row(row)
+        Ok(account)
     }
 
     /// The account of this login that was made on the server's shell; made now if there is none. Nobody can sign in to it.
@@ -258,29 +271,29 @@ impl Store {
         rows.into_iter().map(account_from_row).collect()
     }
 
-    /// Gives an account a role. The last enabled admin keeps it.
-    pub async fn set_role(&self, id: i64, role: Role) -> Result<RoleChange, StoreError> {
+    /// Gives an account a role, at the server's shell. The last enabled admin keeps it.
+    pub async fn set_role(&self, id: i64, role: Role, now: i64) -> Result<RoleChange, StoreError> {
         let mut session = self.write().await?;
         hold_admins(&mut session).await?;
-        let refused = match account_of(&mut session, id).await? {
-            None => Some(RoleChange::Unknown),
-            Some(account) if role != Role::Admin && is_last_admin(&mut session, &account).await? => {
-                Some(RoleChange::LastAdmin)
-            }
-            Some(_) => None,
+        let Some(account) = account_of(&mut session, id).await? else {
+            return Ok(RoleChange::Unknown);
         };
-        if let Some(refused) = refused {
-            return Ok(refused);
+        if role != Role::Admin && is_last_admin(&mut session, &account).await? {
+            return Ok(RoleChange::LastAdmin);
         }
         on!(session, connection => {
             sqlx::query("UPDATE account SET role = $2 WHERE id = $1")
                 .bind(id).bind(role.name()).execute(connection).await?;
         });
+        let detail = format!("{}, {} before", role.name(), account.role.name());
+        let who = account.who();
+        note(&mut session, SHELL, Action::RoleGiven, &who, Some(&detail), now).await?;
         session.commit().await?;
         Ok(RoleChange::Done)
     }
 
-    /// Ends an account's sessions, revokes its keys, and lets it sign in no more. The last enabled admin stays.
+    /// Ends an account's sessions, revokes its keys, and lets it sign in no more, at the server's shell. The last enabled admin
+    /// stays.
     pub async fn disable_account(&self, id: i64, now: i64) -> Result<RoleChange, StoreError> {
         let mut session = self.write().await?;
         hold_admins(&mut session).await?;
@@ -302,19 +315,39 @@ impl Store {
             sqlx::query("UPDATE api_key SET revoked_at = $2 WHERE account = $1 AND revoked_at IS NULL")
                 .bind(id).bind(now).execute(connection).await?;
         });
+        note(
+            &mut session,
+            SHELL,
+            Action::AccountDisabled,
+            &account.who(),
+            None,
+            now,
+        )
+        .await?;
         session.commit().await?;
         Ok(RoleChange::Done)
     }
 
-    /// Lets a disabled account sign in again; its keys stay revoked. False: no such account.
-    pub async fn enable_account(&self, id: i64) -> Result<bool, StoreError> {
+    /// Lets a disabled account sign in again, at the server's shell; its keys stay revoked. False: no such account.
+    pub async fn enable_account(&self, id: i64, now: i64) -> Result<bool, StoreError> {
         let mut session = self.write().await?;
-        let there = on!(session, connection => {
-            sqlx::query("UPDATE account SET disabled_at = NULL WHERE id = $1")
-                .bind(id).execute(connection).await?.rows_affected()
+        let Some(account) = hold_account(&mut session, id).await? else {
+            return Ok(false);
+        };
+        on!(session, connection => {
+            sqlx::query("UPDATE account SET disabled_at = NULL WHERE id = $1").bind(id).execute(connection).await?;
         });
+        note(
+            &mut session,
+            SHELL,
+            Action::AccountEnabled,
+            &account.who(),
+            None,
+            now,
+        )
+        .await?;
         session.commit().await?;
-        Ok(there == 1)
+        Ok(true)
     }
 
     /// Whether an enabled account is an admin.
@@ -356,6 +389,18 @@ impl Store {
             return Ok(false);
         }
         on!(session, connection => { sqlx::query("DELETE FROM setup_code").execute(connection).await?; });
+        if let Some(account) = account_of(&mut session, account).await? {
+            let who = account.who();
+            note(
+                &mut session,
+                &who,
+                Action::RoleGiven,
+                &who,
+                Some("admin, by a set-up code"),
+                now,
+            )
+            .await?;
+        }
         session.commit().await?;
         Ok(true)
     }
@@ -392,6 +437,24 @@ impl Store {
         session.commit().await?;
         Ok(gone)
     }
+}
+
+/// A line of the audit log, in the transaction of the act.
+async fn note(
+    session: &mut Session,
+    subject: &str,
+    action: Action,
+    object: &str,
+    detail: Option<&str>,
+    now: i64,
+) -> Result<(), StoreError> {
+    let line = NewLine {
+        subject,
+        action,
+        object,
+        detail,
+    };
+    audit::note(session, &line, now).await
 }
 
 async fn account_of(session: &mut Session, id: i64) -> Result<Option<Account>, StoreError> {

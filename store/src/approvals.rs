@@ -13,7 +13,7 @@ pub(crate) use verified::Verified;
 
 use std::collections::BTreeSet;
 
-use mcpindex_contract::approval::{ChainFlaw, Decision, Head, Record, Standing, Standings};
+use mcpindex_contract::approval::{ChainFlaw, Decision, Head, Record, Standing, Standings, verify};
 use mcpindex_contract::digest::Digest;
 
 use crate::audit::{self, Action, NewLine};
@@ -22,6 +22,8 @@ use crate::{Store, StoreError};
 
 /// The most decisions of one call.
 pub const MAX_DECISIONS: usize = 1_000;
+/// Records that are compared at once.
+const PAGE: i64 = 2_000;
 /// The most records of one reading.
 pub const MAX_RECORDS: i64 = 10_000;
 
@@ -51,6 +53,28 @@ pub enum Appended {
     Done(Vec<Record>),
     /// Nothing was added: others have decided about the same definitions since, in these records.
     Conflict(Vec<Record>),
+}
+
+/// What came of adding another index's records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Imported {
+    /// So many were added after so many that were there already.
+    Done {
+        /// There before.
+        there: u64,
+        /// Added now.
+        added: u64,
+    },
+    /// Nothing was added: this record is another one here.
+    Differs {
+        /// Which record.
+        sequence: u64,
+    },
+    /// Nothing was added: the chain here goes on past these records.
+    GoesOn {
+        /// How far the chain here goes.
+        here: u64,
+    },
 }
 
 /// How definitions stand, and whether the chain that says so is whole.
@@ -134,6 +158,62 @@ impl Store {
         audit::note(&mut session, &line, now).await?;
         session.commit().await?;
         Ok(Appended::Done(records))
+    }
+
+    /// Adds the records of another index to a chain that is empty, or that begins as they do, all or none. They keep their
+    /// subjects and times; who brought them is in the audit log.
+    ///
+    /// [`StoreError::ChainBroken`]: the records, or the chain here, are not whole.
+    pub async fn import_approvals(
+        &self,
+        tenant: &str,
+        stated: &Head,
+        records: &[Record],
+        subject: &str,
+        now: i64,
+    ) -> Result<Imported, StoreError> {
+        let broken = |flaw| StoreError::ChainBroken { flaw };
+        verify(tenant, Head::empty(tenant), records, stated).map_err(broken)?;
+        let mut session = self.write().await?;
+        let here = rows::hold_head(&mut session, tenant).await?;
+        let chain = verified::whole(&mut session, tenant, &here).await?;
+        chain.map_err(broken)?;
+        let mut rest = records;
+        while let Some(first) = rest.first().filter(|first| first.sequence <= here.sequence) {
+            let page = rows::after(&mut session, tenant, first.sequence - 1, PAGE).await?;
+            for own in page {
+                let own = own.map_err(broken)?;
+                let Some((other, after)) = rest.split_first() else {
+                    break;
+                };
+                if own != *other {
+                    return Ok(Imported::Differs {
+                        sequence: own.sequence,
+                    });
+                }
+                rest = after;
+            }
+        }
+        if stated.sequence < here.sequence {
+            return Ok(Imported::GoesOn { here: here.sequence });
+        }
+        if !rest.is_empty() {
+            rows::insert(&mut session, rest).await?;
+            rows::move_head(&mut session, tenant, stated).await?;
+            let (object, detail) = summary(rest);
+            let line = NewLine {
+                subject,
+                action: Action::ApprovalsImported,
+                object: &object,
+                detail: Some(&detail),
+            };
+            audit::note(&mut session, &line, now).await?;
+            session.commit().await?;
+        }
+        Ok(Imported::Done {
+            there: here.sequence,
+            added: stated.sequence - here.sequence,
+        })
     }
 
     /// The head of a tenant's chain as it is stated, and the records after this one, at most `limit` of them and 10,000, as they

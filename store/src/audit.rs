@@ -7,6 +7,8 @@ use crate::session::{Session, on};
 use crate::text::{restored, restored_option, stored};
 use crate::{Store, StoreError};
 
+/// Who did what no account did: whoever is at the server's shell.
+pub const SHELL: &str = "shell";
 /// Characters that are kept of a detail.
 const MAX_DETAIL: usize = 2_000;
 /// The most lines of one reading.
@@ -81,7 +83,7 @@ impl Action {
 /// A line to write.
 #[derive(Debug, Clone)]
 pub struct NewLine<'a> {
-    /// Who: `login@issuer`.
+    /// Who: [`crate::accounts::Account::who`], or [`SHELL`].
     pub subject: &'a str,
     /// What they did.
     pub action: Action,
@@ -98,7 +100,7 @@ pub struct AuditLine {
     pub id: i64,
     /// When.
     pub at: i64,
-    /// Who: `login@issuer`.
+    /// Who: `login@issuer`, or `shell`.
     pub subject: String,
     /// What they did.
     pub action: Action,
@@ -145,15 +147,35 @@ impl Store {
 
 /// Writes a line in the transaction of the act.
 pub(crate) async fn note(session: &mut Session, line: &NewLine<'_>, now: i64) -> Result<(), StoreError> {
+    insert(session, line, None, now).await
+}
+
+/// Writes a line unless there is one of this `once`.
+pub(crate) async fn note_once(
+    session: &mut Session,
+    line: &NewLine<'_>,
+    once: &str,
+    now: i64,
+) -> Result<(), StoreError> {
+    insert(session, line, Some(once), now).await
+}
+
+async fn insert(
+    session: &mut Session,
+    line: &NewLine<'_>,
+    once: Option<&str>,
+    now: i64,
+) -> Result<(), StoreError> {
     let detail: Option<String> = line
         .detail
         .map(|detail| detail.chars().take(MAX_DETAIL).collect());
     on!(*session, connection => {
         sqlx::query(
-            "INSERT INTO audit (happened_at, subject, action, object, detail) VALUES ($1, $2, $3, $4, $5)",
+            "INSERT INTO audit (happened_at, subject, action, object, detail, once) VALUES ($1, $2, $3, $4, $5, $6)
+             ON CONFLICT (once) DO NOTHING",
         )
         .bind(now).bind(stored(line.subject)).bind(line.action.name()).bind(stored(line.object))
-        .bind(detail.as_deref().map(stored)).execute(connection).await?;
+        .bind(detail.as_deref().map(stored)).bind(once).execute(connection).await?;
     });
     Ok(())
 }

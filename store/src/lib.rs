@@ -9,6 +9,7 @@
 pub mod accounts;
 pub mod approvals;
 pub mod audit;
+pub mod backup;
 mod compare;
 pub mod definitions;
 pub mod drifts;

@@ -43,6 +43,9 @@ migrations! {
     15 "0015_feed_paths",
 }
 
+/// From this migration on there are approvals.
+pub(crate) const APPROVALS: i64 = 13;
+
 /// How far a database's schema is from this program's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaState {
@@ -103,6 +106,11 @@ impl Store {
         })
     }
 
+    /// The newest migration that was applied; `None` for a database without any.
+    pub(crate) async fn newest_applied(&self) -> Result<Option<i64>, StoreError> {
+        Ok(self.applied().await?.into_iter().max())
+    }
+
     async fn applied(&self) -> Result<Vec<i64>, StoreError> {
         let mut session = self.read().await?;
         let table = if session.is_postgres() {
@@ -120,7 +128,7 @@ impl Store {
     }
 }
 
-fn newest() -> i64 {
+pub(crate) fn newest() -> i64 {
     MIGRATIONS.iter().map(|(number, ..)| *number).max().unwrap_or(0)
 }
 

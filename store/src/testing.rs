@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection};
 use tempfile::TempDir;
 
@@ -109,6 +110,32 @@ impl TestStore {
     async fn migrated(database: TestStore) -> TestStore {
         database.store.migrate().await.expect("a migrated store");
         database
+    }
+
+    /// Runs a statement over a connection of its own, as somebody might who goes around the store.
+    pub async fn execute(&self, statement: &str) {
+        let statement = AssertSqlSafe(statement.to_owned());
+        match &self.location {
+            Location::Sqlite(path) => {
+                let options = SqliteConnectOptions::new()
+                    .filename(path)
+                    .busy_timeout(Duration::from_secs(10));
+                let mut connection = SqliteConnection::connect_with(&options).await.expect("the file");
+                sqlx::query(statement)
+                    .execute(&mut connection)
+                    .await
+                    .expect("a statement");
+            }
+            Location::Postgres(url) => {
+                let options: PgConnectOptions = url.parse().expect("a URL");
+                let options = options.options([("search_path", "public,mcplock")]);
+                let mut connection = PgConnection::connect_with(&options).await.expect("the server");
+                sqlx::query(statement)
+                    .execute(&mut connection)
+                    .await
+                    .expect("a statement");
+            }
+        }
     }
 
     /// The path of the SQLite file.

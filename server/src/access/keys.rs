@@ -95,8 +95,8 @@ pub(crate) struct Keys {
     known: Mutex<HashMap<SecretHash, Known>>,
     /// How often a key was forgotten: what was looked up before that is not remembered after it. Read and moved under `known`.
     forgotten: AtomicU64,
-    /// When each key's use was last noted, by its id.
-    noted: Mutex<HashMap<String, i64>>,
+    /// When each key's use was last noted, by its id and network.
+    noted: Mutex<HashMap<(String, Network), i64>>,
 }
 
 impl Keys {
@@ -179,26 +179,26 @@ impl Keys {
         known.remove(&hash);
     }
 
-    /// Notes the day in the background, at most once an hour for each key.
+    /// Notes the use in the background, at most once an hour for each key and network.
     fn note_used(&self, app: &App, id: &str, address: IpAddr) {
-        let now = app.now();
+        let (now, network) = (app.now(), Network::of(address));
         {
+            let used = (id.to_owned(), network.clone());
             let mut noted = lock(&self.noted);
-            if noted.get(id).is_some_and(|at| now < at.saturating_add(NOTED_FOR)) {
+            if noted
+                .get(&used)
+                .is_some_and(|at| now < at.saturating_add(NOTED_FOR))
+            {
                 return;
             }
             if noted.len() >= MOST {
                 noted.retain(|_, at| now < at.saturating_add(NOTED_FOR));
             }
-            noted.insert(id.to_owned(), now);
+            noted.insert(used, now);
         }
         let (store, id) = (app.store.clone(), id.to_owned());
         tokio::spawn(async move {
-            let network = Network::of(address);
-            if let Err(error) = store
-                .note_key_used(&id, now.div_euclid(DAY), Some(&network))
-                .await
-            {
+            if let Err(error) = store.note_key_used(&id, Some(&network), now).await {
                 tracing::warn!(%error, id, "the use of a key could not be noted");
             }
         });

@@ -3,6 +3,9 @@
 //!
 //! Invariant: a key is printed once, by the command that makes it; whom a command means is certain, or nothing is done.
 
+mod approvals;
+mod backup;
+
 use anyhow::Context as _;
 use mcpindex_contract::signal::InstallId;
 use mcpindex_store::Store;
@@ -23,22 +26,33 @@ const SOON: &str = "a server that runs knows within 30 seconds";
 
 /// Does it and says what was done.
 pub async fn run(settings: Settings, admin: Admin) -> anyhow::Result<Exit> {
-    let store = open_store(&settings).await?;
     match admin.command {
-        AdminCommand::MakeAdmin { who } => set_role(&store, &who, Role::Admin).await?,
-        AdminCommand::Users { json } => users(&store, json).await?,
-        AdminCommand::Role { who, role } => set_role(&store, &who, role).await?,
-        AdminCommand::Disable { who } => disable(&store, &who).await?,
-        AdminCommand::Enable { who } => enable(&store, &who).await?,
-        AdminCommand::Keys(AdminKeys::List { of, json }) => keys(&store, of.as_deref(), json).await?,
+        // These two make no database, nor change its schema.
+        AdminCommand::Backup { path } => return backup::back_up(&settings, &path).await,
+        AdminCommand::Restore { path, replace } => return backup::restore(&settings, &path, replace).await,
+        command => over(&open_store(&settings).await?, command).await,
+    }
+}
+
+async fn over(store: &Store, command: AdminCommand) -> anyhow::Result<Exit> {
+    let mut exit = Exit::Done;
+    match command {
+        AdminCommand::MakeAdmin { who } => set_role(store, &who, Role::Admin).await?,
+        AdminCommand::Users { json } => users(store, json).await?,
+        AdminCommand::Role { who, role } => set_role(store, &who, role).await?,
+        AdminCommand::Disable { who } => disable(store, &who).await?,
+        AdminCommand::Enable { who } => enable(store, &who).await?,
+        AdminCommand::Keys(AdminKeys::List { of, json }) => keys(store, of.as_deref(), json).await?,
         AdminCommand::Keys(AdminKeys::Create(create)) | AdminCommand::CreateKey(create) => {
-            create_key(&store, create).await?;
+            create_key(store, create).await?;
         }
-        AdminCommand::Keys(AdminKeys::Revoke { id }) => revoke(&store, &id).await?,
-        AdminCommand::Purge { install } => purge(&store, install).await?,
+        AdminCommand::Keys(AdminKeys::Revoke { id }) => revoke(store, &id).await?,
+        AdminCommand::Purge { install } => purge(store, install).await?,
+        AdminCommand::Approvals(command) => exit = approvals::run(store, command).await?,
+        AdminCommand::Backup { .. } | AdminCommand::Restore { .. } => {}
     }
     store.close().await;
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 /// The one account that is meant.
@@ -89,7 +103,7 @@ async fn set_role(store: &Store, who: &str, role: Role) -> anyhow::Result<()> {
         let name = named(&account);
         return Err(Failure::Usage(format!("{name} is disabled; `admin enable` comes first")).into());
     }
-    let change = store.set_role(account.id, role).await?;
+    let change = store.set_role(account.id, role, now()).await?;
     let article = if role == Role::Member { "a" } else { "an" };
     changed(change, &account, &format!("is {article} {}", role.name()))
 }
@@ -106,7 +120,7 @@ async fn disable(store: &Store, who: &str) -> anyhow::Result<()> {
 
 async fn enable(store: &Store, who: &str) -> anyhow::Result<()> {
     let account = one(store, who).await?;
-    let change = if store.enable_account(account.id).await? {
+    let change = if store.enable_account(account.id, now()).await? {
         RoleChange::Done
     } else {
         RoleChange::Unknown
@@ -225,7 +239,7 @@ async fn create_key(store: &Store, create: CreateKey) -> anyhow::Result<()> {
         days: (!create.no_end).then_some(create.days),
     };
     if wish.scopes.contains(Scope::Admin) && account.role != Role::Admin {
-        store.set_role(account.id, Role::Admin).await?;
+        store.set_role(account.id, Role::Admin, now()).await?;
         account.role = Role::Admin;
     }
     let issued = issue(store, &account, &wish, None, now()).await;

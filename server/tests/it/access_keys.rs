@@ -120,7 +120,7 @@ async fn nobody_gets_more_than_the_key_allows() {
     let wish = r#"{"name":"a","scopes":["admin"]}"#;
     let role = "403 only an admin has keys with the scope `admin`";
     assert_eq!(asked(&admin, Method::POST, KEYS, wish).await, role);
-    store.set_role(ada.id, Role::Admin).await.unwrap();
+    store.set_role(ada.id, Role::Admin, NOW).await.unwrap();
     index.clock.pass(30);
     assert_eq!(asked(&admin, Method::POST, KEYS, wish).await, "201");
     assert_eq!(asked(&both, Method::DELETE, &path(&read), "").await, "204");

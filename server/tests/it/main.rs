@@ -7,6 +7,8 @@ mod access;
 mod access_keys;
 mod access_people;
 mod admin;
+mod admin_approvals;
+mod admin_backup;
 mod answers;
 mod api;
 mod browser;

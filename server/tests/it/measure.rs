@@ -8,7 +8,7 @@ use mcpindex_store::accounts::{Role, Scope};
 use mcpindex_store::testing::TestStore;
 
 use crate::access::{self, Index, key};
-use crate::client::Client;
+use crate::client::{Client, NOW};
 use crate::programs::Place;
 
 /// The value of a series; 0 where there is none yet.
@@ -94,7 +94,10 @@ async fn a_members_only_index_tells_its_numbers_to_admins_alone() {
     let reader: access::Key = key(store, &[Scope::Read, Scope::Ingest]).await;
     assert_eq!(index.get_with(&reader.text, "/metrics").await.status, 403);
     let admin = key(store, &[Scope::Admin]).await;
-    store.set_role(admin.record.account, Role::Admin).await.unwrap();
+    store
+        .set_role(admin.record.account, Role::Admin, NOW)
+        .await
+        .unwrap();
     let answer = index.get_with(&admin.text, "/metrics").await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert!(answer.header("cache-control").contains("no-store"));
@@ -107,11 +110,17 @@ async fn an_admin_key_of_somebody_who_is_no_admin_any_more_opens_no_numbers() {
     let store = &database.store;
     let index = Index::start(store, Read::Members, false);
     let other = access::account(store, "grace").await;
-    store.set_role(other.id, Role::Admin).await.unwrap();
+    store.set_role(other.id, Role::Admin, NOW).await.unwrap();
     let admin = key(store, &[Scope::Admin]).await;
-    store.set_role(admin.record.account, Role::Admin).await.unwrap();
+    store
+        .set_role(admin.record.account, Role::Admin, NOW)
+        .await
+        .unwrap();
     assert_eq!(index.get_with(&admin.text, "/metrics").await.status, 200);
-    store.set_role(admin.record.account, Role::Member).await.unwrap();
+    store
+        .set_role(admin.record.account, Role::Member, NOW)
+        .await
+        .unwrap();
     index.clock.pass(30);
     assert_eq!(index.get_with(&admin.text, "/metrics").await.status, 403);
     index.stop().await;

@@ -5,7 +5,7 @@
 //!
 //! Invariant: a code gives at most one key, within 60 seconds.
 
-use super::keys::{insert_key, revoke_line};
+use super::keys::{make_key, revoke_line};
 use super::{KeyMaterial, KeyRecord, MAX_NAME, Over, SecretHash, hold_account, hold_enabled};
 use crate::session::on;
 use crate::text::{indexed, restored};
@@ -94,8 +94,9 @@ impl Store {
                 return Ok(Redeemed::Unknown);
             };
             if let Some(key) = &key {
-                hold_account(&mut session, account).await?;
-                revoke_line(&mut session, key, now).await?;
+                let account = hold_account(&mut session, account).await?;
+                let subject = account.map(|account| account.who()).unwrap_or_default();
+                revoke_line(&mut session, key, &subject, now).await?;
             }
             session.commit().await?;
             return Ok(Redeemed::Spent { revoked: key });
@@ -109,7 +110,7 @@ impl Store {
             return Ok(Redeemed::Unknown);
         };
         let key = material.for_account(account.id, restored(name)?);
-        let record = insert_key(&mut session, &key, &account, now).await?;
+        let record = make_key(&mut session, &key, &account, now).await?;
         on!(session, connection => {
             sqlx::query("UPDATE login_code SET key_id = $2 WHERE hash = $1")
                 .bind(code.bytes()).bind(&record.id).execute(connection).await?;

@@ -3,7 +3,7 @@
 //!
 //! Invariant: a request gives at most one key, within ten minutes, and is decided at most once.
 
-use super::keys::insert_key;
+use super::keys::make_key;
 use super::{KeyMaterial, KeyRecord, MAX_NAME, Over, SecretHash, hold_enabled};
 use crate::session::on;
 use crate::text::{indexed, restored};
@@ -182,7 +182,7 @@ impl Store {
             return Ok(Polled::Denied);
         };
         let key = material.for_account(account.id, restored(name)?);
-        let record = insert_key(&mut session, &key, &account, now).await?;
+        let record = make_key(&mut session, &key, &account, now).await?;
         on!(session, connection => {
             sqlx::query("DELETE FROM device_request WHERE hash = $1")
                 .bind(device.bytes()).execute(connection).await?;

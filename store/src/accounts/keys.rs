@@ -5,7 +5,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Account, MAX_NAME, Over, SecretHash, account_of, hold_enabled, not_enabled};
+use super::{Account, MAX_NAME, Over, SecretHash, account_of, hold_enabled, not_enabled, note};
+use crate::audit::{self, Action, NewLine, SHELL};
 use crate::session::{Session, on};
 use crate::signals::Network;
 use crate::text::{indexed, restored, restored_option, stored};
@@ -13,6 +14,8 @@ use crate::{Store, StoreError};
 
 /// Seconds that a key still works after it was rotated.
 const OVERLAP: i64 = 24 * 3_600;
+/// Seconds of a day.
+const DAY: i64 = 86_400;
 /// Keys of one account that work at once.
 const MAX_KEYS: i64 = 500;
 /// Seconds after its end that a key is still listed.
@@ -271,7 +274,7 @@ impl Store {
         let Some(account) = hold_enabled(&mut session, key.account).await? else {
             return Err(not_enabled(key.account));
         };
-        let record = insert_key(&mut session, key, &account, now).await?;
+        let record = make_key(&mut session, key, &account, now).await?;
         session.commit().await?;
         Ok(record)
     }
@@ -304,26 +307,40 @@ impl Store {
     /// Revokes a key, of this account if one is given. False: there is no such key. One that was revoked before stays so.
     pub async fn revoke_key(&self, id: &str, of_account: Option<i64>, now: i64) -> Result<bool, StoreError> {
         let mut session = self.write().await?;
-        let there = on!(session, connection => {
-            sqlx::query(
+        let account: Option<i64> = on!(session, connection => {
+            sqlx::query_scalar(
                 "UPDATE api_key SET revoked_at = COALESCE(revoked_at, $3)
-                 WHERE id = $1 AND (account = $2 OR $2 IS NULL)",
+                 WHERE id = $1 AND (account = $2 OR $2 IS NULL) RETURNING account",
             )
-            .bind(stored(id)).bind(of_account).bind(now).execute(connection).await?.rows_affected()
+            .bind(stored(id)).bind(of_account).bind(now).fetch_optional(connection).await?
         });
+        let Some(account) = account else { return Ok(false) };
+        let subject = match of_account {
+            Some(_) => who(&mut session, account).await?,
+            None => SHELL.to_owned(),
+        };
+        note(&mut session, &subject, Action::KeyRevoked, id, None, now).await?;
         session.commit().await?;
-        Ok(there == 1)
+        Ok(true)
     }
 
     /// Revokes the key of this hash: who has a key may end it. False: there is no such key.
     pub async fn revoke_key_by_hash(&self, hash: SecretHash, now: i64) -> Result<bool, StoreError> {
         let mut session = self.write().await?;
-        let there = on!(session, connection => {
-            sqlx::query("UPDATE api_key SET revoked_at = COALESCE(revoked_at, $2) WHERE hash = $1")
-                .bind(hash.bytes()).bind(now).execute(connection).await?.rows_affected()
+        let revoked: Option<(String, i64)> = on!(session, connection => {
+            sqlx::query_as(
+                "UPDATE api_key SET revoked_at = COALESCE(revoked_at, $2) WHERE hash = $1 RETURNING id, account",
+            )
+            .bind(hash.bytes()).bind(now).fetch_optional(connection).await?
         });
+        let Some((id, account)) = revoked else {
+            return Ok(false);
+        };
+        let subject = who(&mut session, account).await?;
+        let detail = "by who had the key";
+        note(&mut session, &subject, Action::KeyRevoked, &id, Some(detail), now).await?;
         session.commit().await?;
-        Ok(there == 1)
+        Ok(true)
     }
 
     /// Puts a new key in the place of one that works: same account, name and scopes, and as long a life. The old one works for
@@ -381,17 +398,21 @@ impl Store {
         if rotated != 1 {
             return Ok(None);
         }
+        let subject = of_account.map_or_else(|| SHELL.to_owned(), |_| account.who());
+        let detail = format!("now {}", record.id);
+        note(&mut session, &subject, Action::KeyRotated, id, Some(&detail), now).await?;
         session.commit().await?;
         Ok(Some(record))
     }
 
-    /// Notes the day (since 1970-01-01) and the network of a key's use. Callers do so at most once an hour for each key.
+    /// Notes the day and the network of a key's use, and that use in the audit log, once for each day and network.
     pub async fn note_key_used(
         &self,
         id: &str,
-        day: i64,
         network: Option<&Network>,
+        now: i64,
     ) -> Result<(), StoreError> {
+        let day = now.div_euclid(DAY);
         let mut session = self.write().await?;
         on!(session, connection => {
             sqlx::query(
@@ -400,12 +421,55 @@ impl Store {
             )
             .bind(stored(id)).bind(day).bind(network.map(Network::bytes)).execute(connection).await?;
         });
+        let account: Option<i64> = on!(session, connection => {
+            sqlx::query_scalar("SELECT account FROM api_key WHERE id = $1")
+                .bind(stored(id)).fetch_optional(connection).await?
+        });
+        if let Some(account) = account {
+            let subject = who(&mut session, account).await?;
+            let from = network.map(Network::shown);
+            let once = format!("key-used {id} {day} {}", from.as_deref().unwrap_or_default());
+            let line = NewLine {
+                subject: &subject,
+                action: Action::KeyUsed,
+                object: id,
+                detail: from.as_deref(),
+            };
+            audit::note_once(&mut session, &line, &once, now).await?;
+        }
         session.commit().await
     }
 }
 
+/// Whose a key is, in words.
+async fn who(session: &mut Session, account: i64) -> Result<String, StoreError> {
+    let account = account_of(session, account).await?;
+    Ok(account.map(|account| account.who()).unwrap_or_default())
+}
+
+/// [`insert_key`] for one that takes no other's place, which the audit log is told of.
+pub(super) async fn make_key(
+    session: &mut Session,
+    key: &NewKey,
+    account: &Account,
+    now: i64,
+) -> Result<KeyRecord, StoreError> {
+    let record = insert_key(session, key, account, now).await?;
+    let detail = format!("{} ({})", record.name, record.scopes);
+    note(
+        session,
+        &account.who(),
+        Action::KeyMade,
+        &record.id,
+        Some(&detail),
+        now,
+    )
+    .await?;
+    Ok(record)
+}
+
 /// Writes a key of an account that is held.
-pub(super) async fn insert_key(
+async fn insert_key(
     session: &mut Session,
     key: &NewKey,
     account: &Account,
@@ -456,9 +520,16 @@ pub(super) async fn insert_key(
 }
 
 /// Revokes a key of an account that is held, and what it was rotated to, and that again.
-pub(super) async fn revoke_line(session: &mut Session, id: &str, now: i64) -> Result<(), StoreError> {
+pub(super) async fn revoke_line(
+    session: &mut Session,
+    id: &str,
+    subject: &str,
+    now: i64,
+) -> Result<(), StoreError> {
     let mut next = Some(id.to_owned());
     while let Some(id) = next {
+        let detail = "the code that it came from was used again";
+        note(session, subject, Action::KeyRevoked, &id, Some(detail), now).await?;
         // Waits for a rotation that is under way, and then knows its key.
         next = on!(*session, connection => {
             sqlx::query_scalar::<_, Option<String>>(

@@ -162,6 +162,15 @@ pub(super) async fn chain(
     Ok(found.state)
 }
 
+/// Verifies a whole chain, whatever is known of it.
+pub(super) async fn whole(
+    session: &mut Session,
+    tenant: &str,
+    stated: &Head,
+) -> Result<Result<Head, ChainFlaw>, StoreError> {
+    walk(session, tenant, Head::empty(tenant), stated, None).await
+}
+
 /// Verifies what lies between a head and the one that is stated. `whole` is how far the chain was whole before.
 async fn walk(
     session: &mut Session,

@@ -30,7 +30,7 @@ fn known_as(login: &str) -> SignIn {
 pub(crate) async fn admin(store: &Store, login: &str) -> Account {
     let account = sign_in(store, login).await;
     assert_eq!(
-        store.set_role(account.id, Role::Admin).await.unwrap(),
+        store.set_role(account.id, Role::Admin, NOW).await.unwrap(),
         RoleChange::Done
     );
     account
@@ -208,26 +208,32 @@ async fn the_last_admin_can_be_neither_unmade_nor_disabled() {
         let bob = sign_in(&store, "bob").await.id;
         assert!(store.has_admin().await.unwrap());
         assert_eq!(
-            store.set_role(ann, Role::Approver).await.unwrap(),
+            store.set_role(ann, Role::Approver, NOW).await.unwrap(),
             RoleChange::LastAdmin
         );
         assert_eq!(
             store.disable_account(ann, NOW).await.unwrap(),
             RoleChange::LastAdmin
         );
-        assert_eq!(store.set_role(ann, Role::Admin).await.unwrap(), RoleChange::Done);
+        assert_eq!(
+            store.set_role(ann, Role::Admin, NOW).await.unwrap(),
+            RoleChange::Done
+        );
         // A disabled admin is none.
-        store.set_role(bob, Role::Admin).await.unwrap();
+        store.set_role(bob, Role::Admin, NOW).await.unwrap();
         assert_eq!(store.disable_account(bob, NOW).await.unwrap(), RoleChange::Done);
         assert_eq!(
-            store.set_role(ann, Role::Member).await.unwrap(),
+            store.set_role(ann, Role::Member, NOW).await.unwrap(),
             RoleChange::LastAdmin
         );
-        assert_eq!(store.set_role(bob, Role::Member).await.unwrap(), RoleChange::Done);
+        assert_eq!(
+            store.set_role(bob, Role::Member, NOW).await.unwrap(),
+            RoleChange::Done
+        );
         assert_eq!(is_now(&store, ann).await, (Role::Admin, true));
         assert_eq!(is_now(&store, bob).await, (Role::Member, false));
         assert_eq!(
-            store.set_role(999, Role::Admin).await.unwrap(),
+            store.set_role(999, Role::Admin, NOW).await.unwrap(),
             RoleChange::Unknown
         );
         assert_eq!(
@@ -250,19 +256,19 @@ async fn two_admins_who_unmake_each_other_at_once_leave_one() {
                 if disable {
                     store.disable_account(bob, NOW).await.unwrap()
                 } else {
-                    store.set_role(bob, Role::Member).await.unwrap()
+                    store.set_role(bob, Role::Member, NOW).await.unwrap()
                 }
             });
             let mut came = [
-                here.set_role(ann, Role::Approver).await.unwrap(),
+                here.set_role(ann, Role::Approver, NOW).await.unwrap(),
                 other.await.unwrap(),
             ];
             came.sort_by_key(|change| *change == RoleChange::LastAdmin);
             assert_eq!(came, [RoleChange::Done, RoleChange::LastAdmin]);
             assert!(here.has_admin().await.unwrap());
             for id in [ann, bob] {
-                here.enable_account(id).await.unwrap();
-                here.set_role(id, Role::Admin).await.unwrap();
+                here.enable_account(id, NOW).await.unwrap();
+                here.set_role(id, Role::Admin, NOW).await.unwrap();
             }
         }
         there.close().await;
@@ -289,7 +295,7 @@ async fn a_set_up_code_makes_the_first_admin_and_nobody_after() {
         assert!(!store.has_admin().await.unwrap());
         assert!(claim(ann, one).await);
         assert_eq!(is_now(&store, ann).await, (Role::Admin, true));
-        store.enable_account(bob).await.unwrap();
+        store.enable_account(bob, NOW).await.unwrap();
         // Neither the same code nor that of another replica.
         assert!(!claim(bob, one).await);
         assert!(!claim(bob, two).await);
@@ -412,8 +418,8 @@ async fn a_disabled_account_has_no_session_no_key_and_gets_none() {
         );
 
         // Enabled again, it has to sign in anew, and its keys stay revoked.
-        assert!(store.enable_account(ann.id).await.unwrap());
-        assert!(!store.enable_account(999).await.unwrap());
+        assert!(store.enable_account(ann.id, NOW).await.unwrap());
+        assert!(!store.enable_account(999, NOW).await.unwrap());
         assert_eq!(store.session(cookie, NOW + 3).await.unwrap(), None);
         let (record, _) = store.key_of(SecretHash::of("key")).await.unwrap().unwrap();
         assert!(!record.works(NOW + 3));
@@ -466,7 +472,7 @@ async fn what_is_made_while_an_account_is_disabled_does_not_outlive_it_and_nobod
         }
         for (account, cookie) in tasks.join_all().await {
             assert!(!is_now(here, account).await.1, "the account was not disabled");
-            here.enable_account(account).await.unwrap();
+            here.enable_account(account, NOW).await.unwrap();
             assert_eq!(here.session(cookie, NOW).await.unwrap(), None);
             let keys = here.keys(Some(account)).await.unwrap();
             assert!(keys.iter().all(|key| !key.works(NOW)), "{keys:?}");

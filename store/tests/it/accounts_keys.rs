@@ -199,19 +199,23 @@ async fn a_key_rotated_by_two_at_once_has_one_successor() {
 
 #[tokio::test]
 async fn the_day_and_network_of_the_last_use_are_known() {
+    const DAY: i64 = 86_400;
     on_each_backend(async |store| {
         let ann = sign_in(&store, "ann").await.id;
         let id = store.add_key(&key(ann, "secret"), NOW).await.unwrap().id;
         let network = Network::of("198.51.100.9".parse().unwrap());
-        store.note_key_used(&id, 20_000, Some(&network)).await.unwrap();
+        store
+            .note_key_used(&id, Some(&network), 20_000 * DAY)
+            .await
+            .unwrap();
         // A replica that is late takes nothing back.
-        store.note_key_used(&id, 19_999, None).await.unwrap();
+        store.note_key_used(&id, None, 20_000 * DAY - 1).await.unwrap();
         let record = found(&store, "secret").await;
         assert_eq!(
             (record.last_used_on, record.last_used_from),
             (Some(20_000), Some(network))
         );
-        store.note_key_used(&id, 20_001, None).await.unwrap();
+        store.note_key_used(&id, None, 20_001 * DAY).await.unwrap();
         let record = found(&store, "secret").await;
         assert_eq!((record.last_used_on, record.last_used_from), (Some(20_001), None));
     })

@@ -2,11 +2,10 @@
 
 use mcpindex_contract::approval::{ChainFlaw, Decision, Record, Standing, State};
 use mcpindex_contract::digest::Digest;
-use mcpindex_store::approvals::{Appended, NewDecision};
+use mcpindex_store::approvals::{Appended, Imported, NewDecision};
 use mcpindex_store::audit::Action;
 use mcpindex_store::testing::{TestStore, on_each_backend, on_each_database};
-use mcpindex_store::{Location, Store, StoreError};
-use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
+use mcpindex_store::{Store, StoreError};
 
 use crate::fixture::START;
 
@@ -63,25 +62,9 @@ async fn in_state(store: &Store, state: State) -> Vec<String> {
         .collect()
 }
 
-/// Runs a statement from outside. `R` and `H` are the two tables.
 async fn by_other_hands(database: &TestStore, statements: &[&str]) {
     for statement in statements {
-        let tables = match &database.location {
-            Location::Sqlite(_) => ["approval_record", "approval_head"],
-            Location::Postgres(_) => ["mcplock.approval_record", "mcplock.approval_head"],
-        };
-        let statement = statement.replace(" R ", &format!(" {} ", tables[0]));
-        let statement = AssertSqlSafe(statement.replace(" H ", &format!(" {} ", tables[1])));
-        match &database.location {
-            Location::Sqlite(path) => {
-                let mut connection = SqliteConnection::connect(path.to_str().unwrap()).await.unwrap();
-                sqlx::query(statement).execute(&mut connection).await.unwrap();
-            }
-            Location::Postgres(url) => {
-                let mut connection = PgConnection::connect(url).await.unwrap();
-                sqlx::query(statement).execute(&mut connection).await.unwrap();
-            }
-        }
+        database.execute(statement).await;
     }
 }
 
@@ -334,7 +317,7 @@ async fn an_altered_record_is_found() {
         "expires_at = 9999",
         "decided_at = 1",
     ] {
-        let statement = format!("UPDATE R SET {change} WHERE sequence = 4");
+        let statement = format!("UPDATE approval_record SET {change} WHERE sequence = 4");
         check_broken(
             &[&statement],
             &ChainFlaw::Altered { sequence: 4 },
@@ -342,7 +325,7 @@ async fn an_altered_record_is_found() {
         )
         .await;
     }
-    let last = "UPDATE R SET reason = 'x' WHERE sequence = 6";
+    let last = "UPDATE approval_record SET reason = 'x' WHERE sequence = 6";
     check_broken(
         &[last],
         &ChainFlaw::HeadDiffers { sequence: 6 },
@@ -358,7 +341,7 @@ async fn a_record_that_is_none_any_more_is_found() {
         what: what.to_owned(),
     };
     let check = async |change: &str, what: &str| {
-        let statement = format!("UPDATE R SET {change} WHERE sequence = 3");
+        let statement = format!("UPDATE approval_record SET {change} WHERE sequence = 3");
         check_broken(&[&statement], &flaw(what), &["1", "2"]).await;
     };
     check("decision = 'bless'", "decision: no such decision").await;
@@ -377,18 +360,28 @@ async fn a_removed_record_is_found() {
         expected: 4,
         found: Some(5),
     };
-    check_broken(&["DELETE FROM R WHERE sequence = 4"], &gap, &["1", "2", "3"]).await;
+    check_broken(
+        &["DELETE FROM approval_record WHERE sequence = 4"],
+        &gap,
+        &["1", "2", "3"],
+    )
+    .await;
     let end = ChainFlaw::Gap {
         expected: 5,
         found: None,
     };
-    check_broken(&["DELETE FROM R WHERE sequence > 4"], &end, &["1", "2", "3", "4"]).await;
+    check_broken(
+        &["DELETE FROM approval_record WHERE sequence > 4"],
+        &end,
+        &["1", "2", "3", "4"],
+    )
+    .await;
     // Closing the gap only moves the flaw to what no longer fits.
     let closed = [
-        "DELETE FROM R WHERE sequence = 4",
-        "UPDATE R SET sequence = 4 WHERE sequence = 5",
-        "UPDATE R SET sequence = 5 WHERE sequence = 6",
-        "UPDATE H SET sequence = 5",
+        "DELETE FROM approval_record WHERE sequence = 4",
+        "UPDATE approval_record SET sequence = 4 WHERE sequence = 5",
+        "UPDATE approval_record SET sequence = 5 WHERE sequence = 6",
+        "UPDATE approval_head SET sequence = 5",
     ];
     check_broken(&closed, &ChainFlaw::Altered { sequence: 3 }, &["1", "2"]).await;
 }
@@ -396,9 +389,9 @@ async fn a_removed_record_is_found() {
 #[tokio::test]
 async fn records_in_another_order_are_found() {
     let swapped = [
-        "UPDATE R SET sequence = 99 WHERE sequence = 4",
-        "UPDATE R SET sequence = 4 WHERE sequence = 5",
-        "UPDATE R SET sequence = 5 WHERE sequence = 99",
+        "UPDATE approval_record SET sequence = 99 WHERE sequence = 4",
+        "UPDATE approval_record SET sequence = 4 WHERE sequence = 5",
+        "UPDATE approval_record SET sequence = 5 WHERE sequence = 99",
     ];
     // Of 3 and the new 4 one must be wrong, and neither is believed.
     check_broken(&swapped, &ChainFlaw::Altered { sequence: 3 }, &["1", "2"]).await;
@@ -407,12 +400,17 @@ async fn records_in_another_order_are_found() {
 #[tokio::test]
 async fn a_head_moved_back_is_found() {
     let flaw = ChainFlaw::HeadBehind { head: 4, records: 6 };
-    let back = "UPDATE H SET sequence = 4, hash = (SELECT hash_before FROM R WHERE sequence = 5)";
+    let back = "UPDATE approval_head SET sequence = 4, hash = (SELECT hash_before FROM approval_record WHERE sequence = 5)";
     check_broken(&[back], &flaw, &["1", "2", "3", "4"]).await;
     let lost = ChainFlaw::HeadBehind { head: 0, records: 6 };
-    check_broken(&["DELETE FROM H WHERE sequence = 6"], &lost, &[]).await;
+    check_broken(&["DELETE FROM approval_head WHERE sequence = 6"], &lost, &[]).await;
     let differs = ChainFlaw::HeadDiffers { sequence: 6 };
-    check_broken(&["UPDATE H SET hash = 'x'"], &differs, &["1", "2", "3", "4", "5"]).await;
+    check_broken(
+        &["UPDATE approval_head SET hash = 'x'"],
+        &differs,
+        &["1", "2", "3", "4", "5"],
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -424,8 +422,8 @@ async fn a_chain_cut_short_with_its_head_is_found_by_who_saw_it_whole() {
         by_other_hands(
             database,
             &[
-                "UPDATE H SET sequence = 4, hash = (SELECT hash_before FROM R WHERE sequence = 5)",
-                "DELETE FROM R WHERE sequence > 4",
+                "UPDATE approval_head SET sequence = 4, hash = (SELECT hash_before FROM approval_record WHERE sequence = 5)",
+                "DELETE FROM approval_record WHERE sequence > 4",
             ],
         )
         .await;
@@ -457,18 +455,30 @@ async fn what_was_verified_is_held_to_the_head_at_once_and_to_every_record_in_ti
         approved(store, 6).await;
         let flaw = async |now: i64| store.verified_approvals(TENANT, now).await.unwrap().flaw;
         assert_eq!(flaw(START).await, None);
-        by_other_hands(database, &["UPDATE R SET reason = 'x' WHERE sequence = 2"]).await;
+        by_other_hands(
+            database,
+            &["UPDATE approval_record SET reason = 'x' WHERE sequence = 2"],
+        )
+        .await;
         // What comes new is verified at once.
         done(store, &[about("7", Decision::Approve)]).await;
         assert_eq!(flaw(START + 599).await, None);
         let altered = Some(ChainFlaw::Altered { sequence: 2 });
         assert_eq!(flaw(START + 600).await, altered);
         // Mended by other hands, it is whole again, soon.
-        by_other_hands(database, &["UPDATE R SET reason = NULL WHERE sequence = 2"]).await;
+        by_other_hands(
+            database,
+            &["UPDATE approval_record SET reason = NULL WHERE sequence = 2"],
+        )
+        .await;
         assert_eq!(flaw(START + 609).await, altered);
         assert_eq!(flaw(START + 610).await, None);
         // A clock that went back is no reason to trust.
-        by_other_hands(database, &["UPDATE R SET reason = 'x' WHERE sequence = 2"]).await;
+        by_other_hands(
+            database,
+            &["UPDATE approval_record SET reason = 'x' WHERE sequence = 2"],
+        )
+        .await;
         assert_eq!(flaw(START).await, altered);
     })
     .await;
@@ -480,7 +490,11 @@ async fn a_refusal_past_a_flaw_still_takes_an_approval_away() {
         let store = &database.store;
         approved(store, 3).await;
         done(store, &[about("1", Decision::Refuse)]).await;
-        by_other_hands(database, &["UPDATE R SET reason = 'x' WHERE sequence = 3"]).await;
+        by_other_hands(
+            database,
+            &["UPDATE approval_record SET reason = 'x' WHERE sequence = 3"],
+        )
+        .await;
         let state = store.verify_approvals(TENANT, START).await.unwrap();
         assert_eq!(state.flaw, Some(ChainFlaw::Altered { sequence: 3 }));
         assert_eq!(in_state(store, State::Approved).await, ["2"]);
@@ -495,7 +509,11 @@ async fn a_record_that_can_not_be_read_any_more_is_a_flaw_where_it_is_met() {
         let store = &database.store;
         approved(store, 3).await;
         assert_eq!(in_state(store, State::Approved).await, ["1", "2", "3"]);
-        by_other_hands(database, &["UPDATE R SET decision = 'bless' WHERE sequence = 2"]).await;
+        by_other_hands(
+            database,
+            &["UPDATE approval_record SET decision = 'bless' WHERE sequence = 2"],
+        )
+        .await;
         let stood = store.standing(TENANT, "npm:a", START).await.unwrap();
         let flaw = ChainFlaw::Unreadable {
             sequence: 2,
@@ -506,6 +524,90 @@ async fn a_record_that_can_not_be_read_any_more_is_a_flaw_where_it_is_met() {
         let error = store.approvals_since(TENANT, 0, 10).await.unwrap_err();
         assert!(matches!(error, StoreError::ChainBroken { flaw: found } if found == flaw));
         assert_eq!(store.approvals_since(TENANT, 2, 10).await.unwrap().1.len(), 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn another_indexs_records_are_taken_into_an_empty_chain_or_go_on_from_the_same_one() {
+    on_each_database(async |database| {
+        let (from, to) = (&database.store, TestStore::sqlite().await);
+        let to = &to.store;
+        approved(from, 5).await;
+        let (head, records) = from.approvals_since(TENANT, 0, 100).await.unwrap();
+        let import = async |count: usize| {
+            let part = &records[..count];
+            let head = mcpindex_contract::approval::Head {
+                sequence: part.last().unwrap().sequence,
+                hash: part.last().unwrap().hash(),
+            };
+            to.import_approvals(TENANT, &head, part, "shell", START + 9)
+                .await
+                .unwrap()
+        };
+        let done = |there, added| Imported::Done { there, added };
+        assert_eq!(import(3).await, done(0, 3));
+        assert_eq!(import(3).await, done(3, 0));
+        assert_eq!(import(2).await, Imported::GoesOn { here: 3 });
+        assert_eq!(import(5).await, done(3, 2));
+        assert_eq!(
+            to.approvals_since(TENANT, 0, 100).await.unwrap(),
+            (head, records.clone())
+        );
+        assert_eq!(to.verify_approvals(TENANT, START).await.unwrap().flaw, None);
+        assert_eq!(in_state(to, State::Approved).await.len(), 5);
+        let lines: Vec<String> = to
+            .audit(None, 10)
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|line| format!("{} {} {}", line.action.name(), line.object, line.at))
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                "approvals-imported approvals 4-5 1009",
+                "approvals-imported approvals 1-3 1009"
+            ]
+        );
+        // A chain that went another way is not mixed with it.
+        let other = TestStore::sqlite().await;
+        approved(&other.store, 2).await;
+        append(&other.store, &[about("3", Decision::Refuse)], BOB, 2).await;
+        let importing = other
+            .store
+            .import_approvals(TENANT, &head, &records, "shell", START);
+        assert_eq!(importing.await.unwrap(), Imported::Differs { sequence: 3 });
+        assert_eq!(
+            other
+                .store
+                .approvals_since(TENANT, 0, 9)
+                .await
+                .unwrap()
+                .0
+                .sequence,
+            3
+        );
+        // Records that don't fit together are taken nowhere.
+        let mut altered = records.clone();
+        altered[1].reason = Some("x".to_owned());
+        let empty = TestStore::sqlite().await;
+        let importing = empty
+            .store
+            .import_approvals(TENANT, &head, &altered, "shell", START);
+        let error = importing.await.unwrap_err();
+        let flaw = ChainFlaw::Altered { sequence: 2 };
+        assert!(matches!(error, StoreError::ChainBroken { flaw: found } if found == flaw));
+        assert_eq!(
+            empty
+                .store
+                .approvals_since(TENANT, 0, 9)
+                .await
+                .unwrap()
+                .0
+                .sequence,
+            0
+        );
     })
     .await;
 }

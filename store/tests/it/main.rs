@@ -4,6 +4,8 @@ mod accounts;
 mod accounts_keys;
 mod accounts_sign_in;
 mod approvals;
+mod audit;
+mod backup;
 mod concurrency;
 mod crash;
 mod definitions;
