@@ -317,7 +317,7 @@ async fn a_disabled_accounts_feed_path_ends_and_guessing_is_held_up() {
     let index = Index::members(&database.store);
     let store = &database.store;
     let root = account(store, "root").await;
-    store.set_role(root.id, Role::Admin).await.unwrap();
+    store.set_role(root.id, Role::Admin, NOW).await.unwrap();
     let reads = key(store, &[Scope::Read]).await.text;
     let made = index
         .ask(&reads, Method::POST, "/api/v1/feed-path", "")
