@@ -6,7 +6,8 @@
 //! comes back as it is.
 //!
 //! An origin that the administrator wrote into the settings (a sign-in's provider) is admitted by name: there, and only
-//! there, private addresses and plain `http:` are right.
+//! there, private addresses and plain `http:` are right. Where addresses come from people rather than from lists (webhooks), the
+//! client is held to the hosts of the settings on top of all that.
 //!
 //! Invariant: no byte is sent to an address that [`crate::address`] refuses, however the URL or the name service spells it,
 //! but to an admitted origin; and to a cloud's metadata address not even there.
@@ -81,6 +82,71 @@ pub struct GuardedClient {
     admitted: Vec<url::Origin>,
     /// For these alone: judges no answer of the name service but for metadata addresses.
     to_admitted: reqwest::Client,
+    /// The only hosts, and the name of the list that they stand in; `None`: any.
+    only: Option<(&'static str, Vec<AllowedHost>)>,
+}
+
+/// A host of an allow-list: `hooks.example.com`, or one port of it, `hooks.example.com:8443`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllowedHost {
+    /// As a URL writes it.
+    host: String,
+    /// `None`: any port that may be contacted.
+    port: Option<u16>,
+}
+
+impl AllowedHost {
+    /// The host and port that this URL names.
+    pub fn of(url: &Url) -> Option<AllowedHost> {
+        Some(AllowedHost {
+            host: url.host_str()?.to_owned(),
+            port: url.port_or_known_default(),
+        })
+    }
+
+    fn admits(&self, url: &Url) -> bool {
+        url.host_str() == Some(self.host.as_str())
+            && self
+                .port
+                .is_none_or(|port| url.port_or_known_default() == Some(port))
+    }
+}
+
+impl std::str::FromStr for AllowedHost {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<AllowedHost, String> {
+        let no_host = || {
+            format!(
+                "`{text}` is no host: write it as hooks.example.com, or with a port as hooks.example.com:8443"
+            )
+        };
+        let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+        let (host, port) = match text.rsplit_once(':') {
+            Some((host, port)) if is_port(port) && (!host.contains(':') || host.ends_with(']')) => {
+                (host, Some(port.parse().map_err(|_| no_host())?))
+            }
+            _ => (text, None),
+        };
+        let url = Url::parse(&format!("https://{host}/")).map_err(|_| no_host())?;
+        // What a URL would read as more than a host is none; a host is written as URLs write it but for its case.
+        let is_host = url.username().is_empty()
+            && url.password().is_none()
+            && url.port().is_none()
+            && url.path() == "/";
+        let host_str = url.host_str().unwrap_or_default();
+        if !is_host
+            || url.query().is_some()
+            || url.fragment().is_some()
+            || host.contains(['*', '%', '/', '\\', ' '])
+        {
+            return Err(no_host());
+        }
+        Ok(AllowedHost {
+            host: host_str.to_owned(),
+            port,
+        })
+    }
 }
 
 impl GuardedClient {
@@ -109,6 +175,7 @@ impl GuardedClient {
             secure: client(&rules, true)?,
             plain: client(&rules, allow_http)?,
             admitted: Vec::new(),
+            only: None,
             to_admitted: client(&AddressRules::everywhere(), true)?,
             rules: Arc::new(rules),
             allow_http,
@@ -119,6 +186,13 @@ impl GuardedClient {
     #[must_use]
     pub fn admitting<'u>(mut self, urls: impl IntoIterator<Item = &'u Url>) -> GuardedClient {
         self.admitted.extend(urls.into_iter().map(Url::origin));
+        self
+    }
+
+    /// Refuses every host that is not in this list, on top of all other rules. `name` is what the list is called in the settings.
+    #[must_use]
+    pub fn only(mut self, name: &'static str, hosts: Vec<AllowedHost>) -> GuardedClient {
+        self.only = Some((name, hosts));
         self
     }
 
@@ -135,6 +209,11 @@ impl GuardedClient {
         };
         if !url.username().is_empty() || url.password().is_some() {
             return Err(blocked("a user name or password in the URL"));
+        }
+        if let Some((name, hosts)) = &self.only
+            && !hosts.iter().any(|host| host.admits(url))
+        {
+            return Err(blocked(format!("a host that {name} does not name")));
         }
         if self.admits(url) {
             return match url.host() {
@@ -172,7 +251,8 @@ impl GuardedClient {
         let response = tokio::time::timeout(HEAD_TIMEOUT, client.execute(request))
             .await
             .map_err(|_| HttpError::TimedOut)?
-            .map_err(|error| translate(&error))?;
+            // The URL may hold a secret.
+            .map_err(|error| translate(&error.without_url()))?;
         // Resolver and connector should have seen to this; the socket has the last word.
         if let Some(peer) = response.remote_addr() {
             match admitted {

@@ -242,6 +242,7 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
         base: format!("http://{address}/").parse().expect("a URL"),
         access: Arc::new(access),
         login: Arc::new(Login::none()),
+        webhooks: None,
     };
     let service = router(app).into_make_service_with_connect_info::<SocketAddr>();
     let serving = tokio::spawn(axum::serve(listener, service).into_future());

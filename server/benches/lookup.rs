@@ -153,6 +153,7 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
         base: "http://127.0.0.1/".parse().expect("a URL"),
         access: Arc::new(Access::new(access, clock)),
         login: Arc::new(Login::none()),
+        webhooks: None,
     };
     let index = serve(router(app)).await?;
     let bare = serve(Router::new().route("/api/v1/drift/any", get(bare))).await?;

@@ -22,6 +22,7 @@ pub(crate) mod sign_in;
 pub(crate) mod signals;
 pub(crate) mod trust;
 pub(crate) mod vocabulary;
+pub(crate) mod webhooks;
 
 use axum::body::Bytes;
 use axum::extract::Request;

@@ -14,6 +14,7 @@ use crate::access::Access;
 use crate::ingest::Ingest;
 use crate::login::Login;
 use crate::problem::Problem;
+use crate::webhooks::Webhooks;
 
 /// The longest reference to a server that is looked up, in bytes. Longer ones name nothing that the index can hold.
 pub(crate) const MAX_REFERENCE: usize = 2_048;
@@ -37,6 +38,8 @@ pub struct App {
     pub access: Arc<Access>,
     /// How people sign in.
     pub login: Arc<Login>,
+    /// Who outside is told; `None` where nobody can be.
+    pub webhooks: Option<Arc<Webhooks>>,
 }
 
 /// What the crawler in this process does, as far as readers are told.

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use mcpindex_contract::signal::InstallId;
 use mcpindex_store::accounts::{Role, Scopes, UnknownScope};
+use mcpindex_store::webhooks::{Form, Severity};
 use secrecy::SecretString;
 
 use crate::access::issue::USUAL_DAYS;
@@ -97,7 +98,7 @@ pub enum Command {
     Migrate,
     /// Check configuration, data folder, database and package clients
     Doctor(Doctor),
-    /// Accounts, roles and keys, and what installs told
+    /// Accounts, roles, keys and webhooks, and what installs told
     Admin(Admin),
     /// Print a configuration file with every setting at its default
     DefaultConfig,
@@ -272,6 +273,9 @@ pub enum AdminCommand {
     Keys(AdminKeys),
     /// Make a key, as `keys create` does
     CreateKey(CreateKey),
+    /// List, make, test and remove webhooks: who outside is told of drifts
+    #[command(subcommand)]
+    Webhooks(AdminWebhooks),
     /// Verify, export and import what was approved
     #[command(subcommand)]
     Approvals(AdminApprovals),
@@ -359,6 +363,88 @@ pub struct CreateKey {
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// What `admin webhooks` does.
+#[derive(Debug, Subcommand)]
+pub enum AdminWebhooks {
+    /// List webhooks, without their secrets
+    List {
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a webhook, and print its secret, once
+    Add(AddWebhook),
+    /// Remove a webhook with its log and what waits for it
+    Remove {
+        /// Its id, `hook_…`
+        id: String,
+    },
+    /// Send a test now and say what came of it; exit code 1 when it did not arrive
+    Test {
+        /// The webhook's id, `hook_…`
+        id: String,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List what became of a webhook's latest deliveries
+    Deliveries {
+        /// The webhook's id, `hook_…`
+        id: String,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a delivery again, under the same id
+    Redeliver {
+        /// The webhook's id, `hook_…`
+        id: String,
+        /// The delivery's id, `msg_…`
+        delivery: String,
+    },
+}
+
+/// `admin webhooks add`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  mcpindex-server admin webhooks add siem https://hooks.example.com/mcp
+  mcpindex-server admin webhooks add team https://hooks.slack.com/services/{secret:team} --form slack --severity safety-relevant
+  mcpindex-server admin webhooks add issues acme/mcp-drifts --form github-issue --server npm:@acme/*
+
+Deliveries go to hosts of `[webhooks] hosts` alone.")]
+pub struct AddWebhook {
+    /// What people call it
+    pub name: String,
+    /// A URL, in which `{secret:NAME}` stands for a file in the folder of `[webhooks] secrets`; or OWNER/REPOSITORY
+    pub destination: String,
+    /// How it is told: json (signed), slack or github-issue
+    #[arg(long, default_value = "json", value_parser = form)]
+    pub form: Form,
+    /// Which drifts: all or safety-relevant
+    #[arg(long, default_value = "all", value_parser = severity)]
+    pub severity: Severity,
+    /// Only of this server, or of those whose identity begins so (`npm:@acme/*`); may be given again
+    #[arg(long = "server", value_name = "IDENTITY")]
+    pub servers: Vec<String>,
+    /// Send the servers' own words along, in members named `untrusted_…`
+    #[arg(long)]
+    pub untrusted: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn form(text: &str) -> Result<Form, String> {
+    let names: Vec<&str> = Form::ALL.iter().map(|form| form.name()).collect();
+    Form::from_name(text).ok_or_else(|| format!("expected {}", names.join(", ")))
+}
+
+fn severity(text: &str) -> Result<Severity, String> {
+    let names: Vec<&str> = Severity::ALL.iter().map(|severity| severity.name()).collect();
+    Severity::from_name(text).ok_or_else(|| format!("expected {}", names.join(", ")))
 }
 
 fn role(text: &str) -> Result<Role, String> {

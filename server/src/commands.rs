@@ -12,6 +12,7 @@ pub mod lists;
 pub mod migrate;
 pub mod openapi;
 pub mod serve;
+mod webhooks;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -21,6 +21,7 @@ use url::Url;
 use crate::access::{AccessRules, Metrics, Rates, Read};
 use crate::ingest::{FleetRule, IngestRules};
 use crate::login::settings::LoginSettings;
+use crate::webhooks::settings::WebhookSettings;
 use keys::{KEYS, Key, Set, refuse_misspelt_variable, unknown_key, unknown_section};
 use values::database;
 pub use values::{Every, listen_address};
@@ -56,6 +57,8 @@ pub struct Settings {
     pub fleet: FleetRule,
     /// `[login]`, `[github]`, `[google]` and `[oidc]`.
     pub login: LoginSettings,
+    /// `[webhooks]`.
+    pub webhooks: WebhookSettings,
 }
 
 /// `[server]`: where pages and API are.
@@ -209,6 +212,7 @@ impl Settings {
                 anonymous_networks: 3,
             },
             login: LoginSettings::default(),
+            webhooks: WebhookSettings::default(),
         }
     }
 

@@ -35,5 +35,6 @@ pub mod router;
 mod state;
 mod summary;
 mod vetting;
+pub mod webhooks;
 mod when;
 mod words;

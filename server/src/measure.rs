@@ -42,7 +42,7 @@ enum Sort {
 }
 
 /// Every name: its sort, and what it says.
-const DESCRIBED: [(&str, Sort, &str); 10] = [
+const DESCRIBED: [(&str, Sort, &str); 12] = [
     (
         "mcpindex_http_requests_total",
         Sort::Counter,
@@ -78,6 +78,16 @@ const DESCRIBED: [(&str, Sort, &str); 10] = [
         "mcpindex_crawl_looks_total",
         Sort::Counter,
         "Looks that this process took at servers, by outcome.",
+    ),
+    (
+        "mcpindex_webhook_attempts_total",
+        Sort::Counter,
+        "Attempts at deliveries of webhooks, by form and outcome: delivered, failed (and tried again), gave_up.",
+    ),
+    (
+        "mcpindex_webhook_deliveries_under_way",
+        Sort::Gauge,
+        "Deliveries of webhooks that this process is making.",
     ),
     (
         "mcpindex_store_errors_total",

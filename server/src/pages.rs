@@ -19,6 +19,7 @@ pub(crate) mod servers;
 pub(crate) mod setup;
 pub(crate) mod sign_in;
 pub(crate) mod vocabulary;
+pub(crate) mod webhooks;
 
 use askama::Template;
 use axum::response::{Html, IntoResponse, Response};

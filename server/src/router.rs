@@ -95,6 +95,12 @@ pub fn router(app: App) -> Router {
         .route("/account/sessions/end", post(pages::account::end_sessions))
         .route("/account/feed-path", post(pages::account::make_feed_path))
         .route("/account/feed-path/end", post(pages::account::end_feed_path))
+        .route(
+            "/admin/webhooks",
+            get(pages::webhooks::webhooks).post(pages::webhooks::create),
+        )
+        .route("/admin/webhooks/{id}/test", post(pages::webhooks::test))
+        .route("/admin/webhooks/{id}/remove", post(pages::webhooks::remove))
         .route("/api/auth/login/start", get(api::sign_in::published_start))
         .route("/api/v1/cli/token", post(api::sign_in::cli_token))
         .route("/api/v1/device/code", post(api::sign_in::device_code))
@@ -109,6 +115,17 @@ pub fn router(app: App) -> Router {
             get(api::feed_path::look)
                 .post(api::feed_path::make)
                 .delete(api::feed_path::end),
+        )
+        .route(
+            "/api/v1/webhooks",
+            get(api::webhooks::list).post(api::webhooks::create),
+        )
+        .route("/api/v1/webhooks/{id}", delete(api::webhooks::remove))
+        .route("/api/v1/webhooks/{id}/test", post(api::webhooks::test))
+        .route("/api/v1/webhooks/{id}/deliveries", get(api::webhooks::deliveries))
+        .route(
+            "/api/v1/webhooks/{id}/deliveries/{delivery}/redeliver",
+            post(api::webhooks::redeliver),
         )
         .route("/api/openapi.json", get(openapi::openapi))
         .route("/healthz", get(api::health::healthz))
@@ -192,6 +209,7 @@ mod tests {
             base: "http://127.0.0.1:8080/".parse().unwrap(),
             access: Arc::new(Access::public()),
             login: Arc::new(Login::none()),
+            webhooks: None,
         };
         let service = within_layers(table, app, Duration::from_millis(1));
         let request = Request::get(path).body(Body::empty()).unwrap();

@@ -30,6 +30,7 @@ pub mod targets;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod text;
+pub mod webhooks;
 
 pub use error::StoreError;
 pub use location::{Location, LocationError};

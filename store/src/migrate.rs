@@ -40,6 +40,7 @@ migrations! {
     11 "0011_answers",
     12 "0012_receipts",
     13 "0013_approvals",
+    14 "0014_webhooks",
     15 "0015_feed_paths",
 }
 

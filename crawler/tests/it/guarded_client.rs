@@ -339,3 +339,73 @@ async fn an_admitted_name_does_not_lead_to_a_metadata_address() {
         assert_eq!(fetch(&client, url).await, blocked("cloud metadata"), "{url}");
     }
 }
+
+#[tokio::test]
+async fn a_client_for_some_hosts_goes_to_no_other_and_only_where_any_may_go() {
+    install_tls_provider();
+    let (port, other) = (serve(hello()).await, serve(hello()).await);
+    let client = |networks: &[&str], hosts: &[&str], answers: &[&[&str]]| {
+        let networks: Vec<String> = networks.iter().map(|network| (*network).to_owned()).collect();
+        GuardedClient::with_resolver(&networks, false, Scripted::new(answers))
+            .unwrap()
+            .only(
+                "[webhooks] hosts",
+                hosts.iter().map(|host| host.parse().unwrap()).collect(),
+            )
+    };
+    let url = |host: &str, port: u16| format!("http://{host}:{port}/");
+    let refused = blocked("a host that [webhooks] hosts does not name");
+    let here = client(
+        &["127.0.0.0/8"],
+        &["Hooks.test"],
+        &[&["127.0.0.1"], &["127.0.0.1"]],
+    );
+    let answer = Ok((200, "hello".to_owned()));
+    assert_eq!(fetch(&here, &url("hooks.test", port)).await, answer);
+    assert_eq!(fetch(&here, &url("hooks.test", other)).await, answer);
+    assert_eq!(fetch(&here, &url("other.test", port)).await, refused);
+    assert_eq!(fetch(&here, &url("127.0.0.1", port)).await, refused);
+    let one_port = format!("127.0.0.1:{port}");
+    let one_port = client(&["127.0.0.0/8"], &[&one_port], &[]);
+    assert_eq!(fetch(&one_port, &url("127.0.0.1", port)).await, answer);
+    assert_eq!(fetch(&one_port, &url("127.0.0.1", other)).await, refused);
+    // A host of the list is no reason to go to a private network.
+    let private = client(&[], &["hooks.test"], &[&["10.0.0.1"]]);
+    assert_eq!(
+        fetch(&private, "https://hooks.test/").await,
+        blocked("private network 10.0.0.0/8")
+    );
+}
+
+#[test]
+fn a_host_of_a_list_is_a_name_and_at_most_a_port() {
+    use mcpindex_crawler::guarded_client::AllowedHost;
+    for host in [
+        "hooks.example.com",
+        "hooks.example.com:8443",
+        "127.0.0.1:9",
+        "[::1]",
+        "[::1]:9",
+        "xn--bcher-kva.example",
+    ] {
+        assert!(host.parse::<AllowedHost>().is_ok(), "{host}");
+    }
+    for wrong in [
+        "",
+        "https://hooks.example.com",
+        "hooks.example.com/x",
+        "*.example.com",
+        "a b",
+        "user@hooks.example.com",
+        "hooks.example.com:",
+        "hooks.example.com:99999",
+        "hooks.example.com?x",
+        "hooks.example.com#x",
+    ] {
+        let said = wrong.parse::<AllowedHost>().unwrap_err();
+        assert!(
+            said.contains("is no host: write it as hooks.example.com"),
+            "{said}"
+        );
+    }
+}

@@ -31,6 +31,8 @@ enum Door {
     FeedPath,
     /// Whoever has a key, whatever it is for.
     KeyHolders,
+    /// Whoever has a key of the scope `admin`.
+    Admins,
     /// Installs that send signals: by the ingest's own switch, or a key for that.
     Senders,
     /// The same, asking what others saw.
@@ -63,6 +65,9 @@ impl Door {
                 | "/account/sessions/end"
                 | "/account/feed-path"
                 | "/account/feed-path/end"
+                | "/admin/webhooks"
+                | "/admin/webhooks/{id}/test"
+                | "/admin/webhooks/{id}/remove"
                 | "/api/auth/login/start"
                 | "/api/v1/cli/token"
                 | "/api/v1/device/code"
@@ -78,6 +83,13 @@ impl Door {
                 | "/api/v1/fingerprint-key"
                 | "/api/v1/feed-path",
             ) => Door::KeyHolders,
+            Some(
+                "/api/v1/webhooks"
+                | "/api/v1/webhooks/{id}"
+                | "/api/v1/webhooks/{id}/test"
+                | "/api/v1/webhooks/{id}/deliveries"
+                | "/api/v1/webhooks/{id}/deliveries/{delivery}/redeliver",
+            ) => Door::Admins,
             Some("/api/v1/drift" | "/api/v1/drift/register" | "/api/v1/receipts") => Door::Senders,
             Some("/api/v1/drift/any") => Door::Askers,
             Some("/metrics") => Door::Metrics,
@@ -105,7 +117,7 @@ pub(crate) async fn gate(State(app): State<App>, mut request: Request, next: Nex
             Err(problem) => for_them_alone(problem.into_response()),
         };
     }
-    if door == Door::KeyHolders && !is_read(request.method()) {
+    if matches!(door, Door::KeyHolders | Door::Admins) && !is_read(request.method()) {
         // A key that was revoked elsewhere and is still remembered here must not leave another one behind.
         if let Credential::Key(text) = Credential::of(request.headers()) {
             app.access.keys.forget_hash(text.hash());
@@ -174,7 +186,7 @@ fn passes(app: &App, door: Door, caller: &Caller) -> Result<(), Refused> {
                 Door::Open | Door::Told | Door::FeedPath => true,
                 Door::Readers => is_public,
                 Door::Senders | Door::Askers => takes_signals,
-                Door::KeyHolders => false,
+                Door::KeyHolders | Door::Admins => false,
                 Door::Metrics => match app.access.rules.metrics {
                     Metrics::Open => true,
                     // There is nothing, as at any other address that isn't there.
@@ -194,6 +206,7 @@ fn passes(app: &App, door: Door, caller: &Caller) -> Result<(), Refused> {
             let may = scopes.contains(Scope::Read) || scopes.contains(Scope::Ingest);
             (takes_signals || may, Scope::Ingest)
         }
+        Door::Admins => (scopes.contains(Scope::Admin), Scope::Admin),
         Door::Senders => (scopes.contains(Scope::Ingest), Scope::Ingest),
         Door::Metrics => (
             app.access.rules.metrics == Metrics::Open || scopes.contains(Scope::Admin),

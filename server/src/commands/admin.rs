@@ -11,7 +11,7 @@ use mcpindex_contract::signal::InstallId;
 use mcpindex_store::Store;
 use mcpindex_store::accounts::{Account, KeyRecord, Role, RoleChange, Scope};
 
-use super::{now, open_store};
+use super::{now, open_store, webhooks};
 use crate::access::issue::{IssueError, Wish, issue};
 use crate::args::{Admin, AdminCommand, AdminKeys, CreateKey};
 use crate::config::Settings;
@@ -30,11 +30,11 @@ pub async fn run(settings: Settings, admin: Admin) -> anyhow::Result<Exit> {
         // These two make no database, nor change its schema.
         AdminCommand::Backup { path } => return backup::back_up(&settings, &path).await,
         AdminCommand::Restore { path, replace } => return backup::restore(&settings, &path, replace).await,
-        command => over(&open_store(&settings).await?, command).await,
+        command => over(&settings, &open_store(&settings).await?, command).await,
     }
 }
 
-async fn over(store: &Store, command: AdminCommand) -> anyhow::Result<Exit> {
+async fn over(settings: &Settings, store: &Store, command: AdminCommand) -> anyhow::Result<Exit> {
     let mut exit = Exit::Done;
     match command {
         AdminCommand::MakeAdmin { who } => set_role(store, &who, Role::Admin).await?,
@@ -47,6 +47,7 @@ async fn over(store: &Store, command: AdminCommand) -> anyhow::Result<Exit> {
             create_key(store, create).await?;
         }
         AdminCommand::Keys(AdminKeys::Revoke { id }) => revoke(store, &id).await?,
+        AdminCommand::Webhooks(command) => webhooks::run(settings, store, command).await?,
         AdminCommand::Purge { install } => purge(store, install).await?,
         AdminCommand::Approvals(command) => exit = approvals::run(store, command).await?,
         AdminCommand::Backup { .. } | AdminCommand::Restore { .. } => {}

@@ -37,6 +37,7 @@ use crate::measure;
 use crate::output::{self, Ink};
 use crate::progress::Look;
 use crate::router::router;
+use crate::webhooks::Webhooks;
 
 /// How long answers and looks under way may take once a signal has come; then they are cut off.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
@@ -59,6 +60,7 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
         Some(crawler(&store, &settings)?)
     };
     let (ingest, ingesting) = Ingest::start(&store, Arc::new(SystemClock), settings.for_ingest(address));
+    let webhooks = Arc::new(webhooks(&settings, &store, &base)?);
     let access = Access::new(settings.for_access(address), Arc::new(SystemClock));
     let app = App {
         store: store.clone(),
@@ -72,6 +74,7 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
         base,
         access: Arc::new(access),
         login: Arc::new(login),
+        webhooks: Some(Arc::clone(&webhooks)),
     };
     let measuring = measure::start(stop.clone());
     start_up_lines(&settings, address, crawling.is_some())?;
@@ -84,6 +87,7 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
         starter_lines(&lists)?;
     }
 
+    let sending = webhooks.start(stop.clone());
     let finding = tokio::spawn(keep_older_servers(store.clone(), stop.clone()));
     let http = tokio::spawn({
         let stop = stop.clone().cancelled_owned();
@@ -116,6 +120,7 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
             crawl.await?;
         }
         sweeping.await?;
+        sending.await?;
         finding.await?;
         measuring.await?;
         anyhow::Ok(())
@@ -476,6 +481,19 @@ pub(super) fn login(settings: &Settings, base: &Url, address: SocketAddr) -> any
     let public_url = settings.server.public_url.as_ref();
     let login = Login::new(&settings.login, base, public_url, address, Arc::new(client));
     Ok(login.map_err(Failure::Usage)?)
+}
+
+/// Who outside is told, by the settings.
+pub(super) fn webhooks(settings: &Settings, store: &Store, base: &Url) -> anyhow::Result<Webhooks> {
+    let webhooks = Webhooks::new(
+        store,
+        Arc::new(SystemClock),
+        base,
+        &settings.webhooks,
+        &settings.crawl.allow_networks,
+        &settings.data,
+    );
+    Ok(webhooks.map_err(Failure::Usage)?)
 }
 
 /// [`home`] as a URL.

@@ -10,9 +10,13 @@ use super::values::{
     addresses, at_least_one, keep, listen_address, metrics, public_url, read, secret, short_id, word,
 };
 use crate::login::settings::{base_url, issuer};
+use crate::webhooks::settings::hosts;
 
 /// The most looks at the same time: each one is a process or a connection.
 const MOST_WORKERS: i64 = 64;
+
+/// The most deliveries at the same time: each one is a connection.
+const MOST_DELIVERIES: i64 = 1_024;
 
 /// One setting.
 pub(super) struct Key {
@@ -405,6 +409,63 @@ pub(super) const KEYS: &[Key] = &[
         name: "client_secret_file",
         variable: "MCPINDEX_OIDC_CLIENT_SECRET_FILE",
         set: Set::Path(|settings, path| settings.login.oidc.secret_file = Some(path)),
+    },
+    Key {
+        section: "webhooks",
+        name: "hosts",
+        variable: "MCPINDEX_WEBHOOKS_HOSTS",
+        set: Set::List(|settings, texts| {
+            settings.webhooks.hosts = hosts(&texts)?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "webhooks",
+        name: "at_once",
+        variable: "MCPINDEX_WEBHOOKS_AT_ONCE",
+        set: Set::Number(|settings, number| {
+            settings.webhooks.at_once = usize::try_from(number)
+                .ok()
+                .filter(|_| (1..=MOST_DELIVERIES).contains(&number))
+                .ok_or_else(|| format!("expected a number from 1 to {MOST_DELIVERIES}, not {number}"))?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "webhooks",
+        name: "key_file",
+        variable: "MCPINDEX_WEBHOOKS_KEY_FILE",
+        set: Set::Path(|settings, path| settings.webhooks.key_file = Some(path)),
+    },
+    Key {
+        section: "webhooks",
+        name: "secrets",
+        variable: "MCPINDEX_WEBHOOKS_SECRETS",
+        set: Set::Path(|settings, path| settings.webhooks.secrets = Some(path)),
+    },
+    Key {
+        section: "webhooks",
+        name: "github_token",
+        variable: "MCPINDEX_WEBHOOKS_GITHUB_TOKEN",
+        set: Set::Text(|settings, text| {
+            settings.webhooks.github_token = Some(secret(text)?);
+            Ok(())
+        }),
+    },
+    Key {
+        section: "webhooks",
+        name: "github_token_file",
+        variable: "MCPINDEX_WEBHOOKS_GITHUB_TOKEN_FILE",
+        set: Set::Path(|settings, path| settings.webhooks.github_token_file = Some(path)),
+    },
+    Key {
+        section: "webhooks",
+        name: "github_api_url",
+        variable: "MCPINDEX_WEBHOOKS_GITHUB_API_URL",
+        set: Set::Text(|settings, text| {
+            settings.webhooks.github_api_url = Some(base_url(text)?);
+            Ok(())
+        }),
     },
 ];
 

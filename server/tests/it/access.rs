@@ -234,6 +234,8 @@ async fn a_stranger_is_answered_alike_whatever_is_there() {
         "/api/v1/whoami".to_owned(),
         "/api/v1/keys".to_owned(),
         "/api/v1/keys/key_0123456789abcdef".to_owned(),
+        "/api/v1/webhooks".to_owned(),
+        "/api/v1/webhooks/hook_0/deliveries".to_owned(),
         "/api/v1/drift".to_owned(),
         "/api/v1/drift/any".to_owned(),
         "/api/v1/drift/register".to_owned(),

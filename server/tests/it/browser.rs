@@ -16,6 +16,7 @@ use mcpindex_server::app::App;
 use mcpindex_server::login::settings::{ClientSettings, LoginSettings};
 use mcpindex_server::login::{Login, admitted};
 use mcpindex_server::router::router;
+use mcpindex_server::webhooks::Webhooks;
 use mcpindex_store::Store;
 use mcpindex_store::testing::TestStore;
 use url::Url;
@@ -89,6 +90,11 @@ impl Index {
         Index::with_access(store, settings, None, Access::new(rules, clock()))
     }
 
+    /// One that tells others.
+    pub(crate) fn sending(store: &Store, settings: &LoginSettings, webhooks: Arc<Webhooks>) -> Index {
+        Index::of_app(store, settings, None, Access::public(), Some(webhooks))
+    }
+
     pub(crate) fn over(store: &Store, settings: &LoginSettings, public_url: Option<&str>) -> Index {
         Index::with_access(store, settings, public_url, Access::public())
     }
@@ -98,6 +104,16 @@ impl Index {
         settings: &LoginSettings,
         public_url: Option<&str>,
         access: Access,
+    ) -> Index {
+        Index::of_app(store, settings, public_url, access, None)
+    }
+
+    fn of_app(
+        store: &Store,
+        settings: &LoginSettings,
+        public_url: Option<&str>,
+        access: Access,
+        webhooks: Option<Arc<Webhooks>>,
     ) -> Index {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let public_url: Option<Url> = public_url.map(|url| url.parse().unwrap());
@@ -114,6 +130,7 @@ impl Index {
             login: Arc::new(login),
             access: Arc::new(access),
             clock: Arc::<Hand>::clone(&clock),
+            webhooks,
             ..app(store.clone())
         };
         Index {

@@ -45,6 +45,7 @@ pub(crate) fn app(store: Store) -> App {
         base: "http://127.0.0.1:8080/".parse().unwrap(),
         access: Arc::new(Access::public()),
         login: Arc::new(Login::none()),
+        webhooks: None,
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use axum::http::Method;
 use mcpindex_contract::signal::{Digests, Event, Fingerprint, InstallId, Sdk, Signal, write};
 use mcpindex_server::openapi;
-use mcpindex_store::accounts::Scope;
+use mcpindex_store::accounts::{Role, Scope};
 use mcpindex_store::testing::TestStore;
 use serde_json::Value;
 
@@ -65,8 +65,13 @@ fn documented() -> BTreeMap<String, BTreeSet<String>> {
 async fn the_document_names_the_routes_and_methods_of_the_router() {
     let database = TestStore::sqlite().await;
     let client = Client(database.store.clone());
-    let key = key(&database.store, &Scope::ALL).await.text;
-    let key = format!("Bearer {key}");
+    let key = key(&database.store, &Scope::ALL).await;
+    // What is for admins takes one.
+    let admin = database
+        .store
+        .set_role(key.record.account, Role::Admin, crate::client::NOW);
+    admin.await.unwrap();
+    let key = format!("Bearer {}", key.text);
     let mut routed = BTreeMap::new();
     for path in routed_paths().into_iter().filter(|path| is_for_programs(path)) {
         // Nobody has this method, so the answer lists those that there are.

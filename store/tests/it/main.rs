@@ -26,3 +26,4 @@ mod signals;
 mod targets;
 mod text;
 mod timeline;
+mod webhooks;
