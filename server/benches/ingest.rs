@@ -227,6 +227,7 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
         },
         proxies: Vec::new(),
         metrics: Metrics::Open,
+        badges: Vec::new(),
     };
     let access = Access::new(access, Arc::clone(&clock));
     let listener = TcpListener::bind("127.0.0.1:0").await?;

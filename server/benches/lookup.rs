@@ -178,6 +178,7 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
         },
         proxies: Vec::new(),
         metrics: Metrics::Open,
+        badges: Vec::new(),
     };
     let app = App {
         store: store.clone(),

@@ -1,11 +1,12 @@
 //! Who may read this index: everybody, or its members; and who is asking.
 //!
 //! Below it `gate` lets each request pass or not; `key` is the text of an API key, `keys` looks one up, `issue` gives one
-//! out, `setup` makes the first admin, `redaction` keeps them
+//! out, `feed_path` is the key in the path of a person's own feeds, `setup` makes the first admin, `redaction` keeps them
 //! out of addresses and logs; `limits` counts what one address or one key does, `sender` says whose address it is.
 //!
 //! Invariant: a members-only index tells an anonymous visitor nothing, not even whether a server is in it.
 
+pub(crate) mod feed_path;
 pub(crate) mod gate;
 pub(crate) mod issue;
 pub mod key;
@@ -72,6 +73,8 @@ pub struct AccessRules {
     pub proxies: Vec<IpAddr>,
     /// Who may read `/metrics`.
     pub metrics: Metrics,
+    /// Short ids of servers whose badge everybody may see on a members-only index.
+    pub badges: Vec<String>,
 }
 
 /// Who may do what.
@@ -96,6 +99,8 @@ pub(crate) enum Caller {
     Key(Arc<KeyHolder>),
     /// A person who signed in with this browser.
     Session,
+    /// A feed reader, by a person's own path to the feeds.
+    FeedPath,
 }
 
 impl Caller {
@@ -128,6 +133,7 @@ impl Access {
             rates: Rates::default(),
             proxies: Vec::new(),
             metrics: Metrics::Open,
+            badges: Vec::new(),
         };
         Access::new(rules, Arc::new(SystemClock))
     }

@@ -9,6 +9,7 @@
 pub(crate) mod check;
 pub(crate) mod definitions;
 pub(crate) mod drifts;
+pub(crate) mod feed_path;
 pub(crate) mod fingerprint_key;
 pub(crate) mod health;
 pub(crate) mod keys;

@@ -43,6 +43,8 @@ pub struct Settings {
     pub server: ServerSettings,
     /// `[access]`.
     pub access: AccessSettings,
+    /// `[badges]`: short ids of servers whose badge everybody may see on a members-only index.
+    pub badges: Vec<String>,
     /// `[database]`; `None` is the SQLite file in the data folder.
     pub database: Option<Location>,
     /// `[crawl]`.
@@ -203,6 +205,7 @@ impl Settings {
                 metrics: None,
             },
             access: AccessSettings { read: None },
+            badges: Vec::new(),
             database: None,
             crawl: CrawlSettings {
                 every: Every::DAY,
@@ -316,6 +319,7 @@ impl Settings {
                 (Read::Public, Read::Public) => Metrics::Open,
                 _ => Metrics::Admins,
             }),
+            badges: self.badges.clone(),
         }
     }
 
@@ -502,6 +506,7 @@ mod tests {
         assert!(read.database.is_none());
         assert_eq!(read.crawl, defaults.crawl);
         assert_eq!(read.access, defaults.access);
+        assert_eq!(read.badges, defaults.badges);
         assert_eq!(read.ingest, defaults.ingest);
         assert_eq!(read.receipts, defaults.receipts);
         assert_eq!(read.fleet, defaults.fleet);
@@ -712,6 +717,23 @@ mod tests {
         check_refused(
             "[access]\nread = \"all\"\n",
             "etc/mcpindex.toml:2: [access] read: `all` is no answer to who may read: write public or members",
+        );
+    }
+
+    #[test]
+    fn public_badges_are_of_servers_however_they_are_named() {
+        let settings = with_variables(&[("MCPINDEX_BADGES_PUBLIC", "npm:@scope/name@1.2, 0123456789abcdef")]);
+        let rules = settings
+            .expect("right")
+            .for_access("0.0.0.0:1".parse().expect("an address"));
+        let identity = mcpindex_contract::identity::Identity::from_reference("npm:@scope/name").expect("one");
+        assert_eq!(
+            rules.badges,
+            [identity.identity.short_id(), "0123456789abcdef".to_owned()]
+        );
+        check_refused(
+            "[badges]\npublic = [\"name\"]\n",
+            "etc/mcpindex.toml:2: [badges] public: `name` names no server: write npm:NAME, pypi:NAME, oci:NAME, a URL or a short id",
         );
     }
 

@@ -3,6 +3,7 @@
 //! Invariant: whatever comes from a server or a reader is percent-encoded here; permalinks carry the short id.
 
 use mcpindex_contract::digest::Digest;
+use url::Url;
 
 /// One path segment: everything but letters, digits and `*-._` is percent-encoded.
 pub(crate) fn segment(text: &str) -> String {
@@ -26,6 +27,12 @@ pub(crate) fn with_query(path: &str, parameters: &[(&str, Option<String>)]) -> S
     }
 }
 
+/// The whole address of a path; the pages are at the root of their host.
+pub(crate) fn absolute(base: &Url, path: &str) -> String {
+    let base = base.as_str().trim_end_matches('/');
+    format!("{base}{path}")
+}
+
 pub(crate) fn server_page(short_id: &str) -> String {
     format!("/servers/{short_id}")
 }
@@ -37,6 +44,19 @@ pub(crate) fn server_page_of(identity: &str) -> String {
 
 pub(crate) fn drift_page(id: i64) -> String {
     format!("/drifts/{id}")
+}
+
+pub(crate) fn drifts_feed() -> &'static str {
+    "/feeds/drifts.atom"
+}
+
+/// The drifts of servers that are found by these words.
+pub(crate) fn search_feed(words: &str) -> String {
+    with_query(drifts_feed(), &[("q", Some(words.to_owned()))])
+}
+
+pub(crate) fn server_feed(short_id: &str) -> String {
+    format!("/feeds/servers/{short_id}.atom")
 }
 
 pub(crate) fn definition_page(digest: &Digest) -> String {

@@ -36,8 +36,8 @@ fn filter(given: Option<&str>, runs_on: bool, format: LogFormat) -> Result<EnvFi
     let text = match (given, format) {
         (Some(text), _) if !text.is_empty() => text,
         // Each look has its line on stdout already.
-        (_, LogFormat::Text) if runs_on => "info,sqlx=warn,mcpindex_crawler::worker=warn",
-        (_, LogFormat::Json) if runs_on => "info,sqlx=warn",
+        (_, LogFormat::Text) if runs_on => "info,sqlx=warn,rmcp=warn,mcpindex_crawler::worker=warn",
+        (_, LogFormat::Json) if runs_on => "info,sqlx=warn,rmcp=warn",
         _ => "warn",
     };
     EnvFilter::builder()

@@ -48,6 +48,8 @@ struct Frame {
     sign_in: bool,
     /// Whether a browser that is not signed in reads what is here, which it never is where programs read.
     is_public: bool,
+    /// What a feed reader finds on this page.
+    feeds: Vec<FeedView>,
 }
 
 impl Frame {
@@ -63,8 +65,24 @@ impl Frame {
             section,
             sign_in: app.login.is_on(),
             is_public: app.access.rules.read == Read::Public,
+            feeds: Vec::new(),
         }
     }
+
+    fn with_feed(mut self, title: String, href: String) -> Frame {
+        self.feeds.push(FeedView { title, href });
+        self
+    }
+
+    fn with_drifts_feed(self) -> Frame {
+        self.with_feed("Drifts".to_owned(), links::drifts_feed().to_owned())
+    }
+}
+
+/// A feed.
+struct FeedView {
+    title: String,
+    href: String,
 }
 
 fn page(template: &impl Template) -> Result<Response, Problem> {
@@ -170,7 +188,7 @@ impl DriftView {
 }
 
 /// What differs beside the contract, in words.
-fn cause_sentence(cause: &str) -> &'static str {
+pub(crate) fn cause_sentence(cause: &str) -> &'static str {
     match cause {
         "version" => "The package's version changed.",
         "dependencies" => "The version is the same; its dependencies resolved differently.",

@@ -400,6 +400,7 @@ pub(crate) fn is_for_programs(path: &str) -> bool {
         || path == "/healthz"
         || path == "/readyz"
         || path == "/metrics"
+        || path == "/mcp"
 }
 
 /// Writes a failed answer as the problem it is, in the form its reader takes; any other answer stays as it is.

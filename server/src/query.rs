@@ -14,7 +14,7 @@ const DEFAULT_LIMIT: i64 = 100;
 /// The most items on a page.
 const MAX_LIMIT: i64 = 500;
 /// The longest text to search for, in characters.
-const MAX_SEARCH: usize = 200;
+pub(crate) const MAX_SEARCH: usize = 200;
 
 /// The parameters of one request, in the order sent.
 pub(crate) struct Query(Vec<(String, String)>);

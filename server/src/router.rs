@@ -29,7 +29,7 @@ use crate::app::App;
 use crate::headers::REQUEST_ID;
 use crate::login::session::name_host;
 use crate::pages::sign_in::may_be_compressed;
-use crate::{api, assets, headers, measure, openapi, pages, problem};
+use crate::{api, assets, badges, feeds, headers, llms, mcp, measure, openapi, pages, problem};
 
 /// The longest that making one answer may take.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
@@ -51,6 +51,12 @@ pub fn router(app: App) -> Router {
         .route("/definitions/{digest}/text", get(pages::definition::text))
         .route("/vocabulary", get(pages::vocabulary::vocabulary))
         .route("/assets/{file}", get(assets::asset))
+        .route("/feeds/drifts.atom", get(feeds::drifts))
+        .route("/feeds/servers/{file}", get(feeds::server))
+        .route("/feeds/t/{token}/drifts.atom", get(feeds::drifts))
+        .route("/feeds/t/{token}/servers/{file}", get(feeds::server))
+        .route("/badges/{file}", get(badges::badge))
+        .route("/llms.txt", get(llms::llms))
         .route("/api/v1/servers", get(api::servers::servers))
         .route("/api/v1/servers/{identity}", get(api::servers::server))
         .route("/api/v1/servers/{identity}/tools", get(api::servers::tools))
@@ -102,6 +108,8 @@ pub fn router(app: App) -> Router {
         )
         .route("/account/keys/{id}/revoke", post(pages::account::revoke_key))
         .route("/account/sessions/end", post(pages::account::end_sessions))
+        .route("/account/feed-path", post(pages::account::make_feed_path))
+        .route("/account/feed-path/end", post(pages::account::end_feed_path))
         .route(
             "/admin/webhooks",
             get(pages::webhooks::webhooks).post(pages::webhooks::create),
@@ -117,6 +125,12 @@ pub fn router(app: App) -> Router {
         .route("/api/v1/keys/report-leak", post(api::keys::report_leak))
         .route("/api/v1/keys/{id}", delete(api::keys::revoke))
         .route("/api/v1/keys/{id}/rotate", post(api::keys::rotate))
+        .route(
+            "/api/v1/feed-path",
+            get(api::feed_path::look)
+                .post(api::feed_path::make)
+                .delete(api::feed_path::end),
+        )
         .route(
             "/api/v1/webhooks",
             get(api::webhooks::list).post(api::webhooks::create),
@@ -135,8 +149,9 @@ pub fn router(app: App) -> Router {
         .route("/.well-known/mcp-index.json", get(api::signals::index))
         .fallback(pages::error::no_such_address)
         .layer(RequestBodyLimitLayer::new(MAX_BODY));
-    // These have limits of their own, and the signals' answer what is larger in the published form.
+    // These have limits of their own, and say of what is larger what their askers know.
     let signals = Router::new()
+        .route("/mcp", mcp::route(&app))
         .route("/api/v1/check", post(api::check::check))
         .route("/api/v1/drift", post(api::signals::drift))
         .route("/api/v1/receipts", post(api::receipts::receipts))

@@ -1,7 +1,7 @@
 //! Accounts and their roles, and how an index gets its first admin.
 //!
 //! An account is what one issuer calls one subject for good; its login and e-mail address are only shown. What proves to
-//! be an account is below: `keys`, `sessions`, and what leads to them (`sign_ins`, `codes`, `devices`). All of it lies in the
+//! be an account is below: `keys`, `sessions`, `feed_paths`, and what leads to them (`sign_ins`, `codes`, `devices`). All of it lies in the
 //! database, so that two replicas behave as one.
 //!
 //! Invariant: a secret is kept as its SHA-256 and nothing else; a disabled account has no session and no key that works,
@@ -9,6 +9,7 @@
 
 mod codes;
 mod devices;
+mod feed_paths;
 mod keys;
 mod organisation;
 mod secret;
@@ -17,6 +18,7 @@ mod sign_ins;
 
 pub use codes::Redeemed;
 pub use devices::{DeviceRequest, Polled};
+pub use feed_paths::FeedPathRecord;
 pub use keys::{KeyMaterial, KeyRecord, NewKey, Scope, Scopes, Successor, UnknownScope};
 pub use secret::SecretHash;
 pub use sessions::SessionRecord;

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mcpindex_contract::change::{Change, ChangeKind, Subject};
 use mcpindex_contract::surface::MemberKind;
 
+use crate::search;
 use crate::session::{Session, on};
 use crate::surfaces::{corrupt, count, digest_from_text, member_kind};
 use crate::text::{restored, restored_option, stored};
@@ -151,6 +152,43 @@ impl Store {
                     .bind(stored(identity)).bind(&place.version_key).bind(place.after).bind(limit)
                     .fetch_all(connection).await?
                 })
+            }
+        };
+        rows.into_iter().map(drift_from_row).collect()
+    }
+
+    /// The latest drifts of the servers that [`Store::search`] finds by these words, newest first. Replaced ones are left out.
+    pub async fn drifts_found(&self, question: &str, limit: i64) -> Result<Vec<DriftRecord>, StoreError> {
+        let mut session = self.read().await?;
+        let Some(words) = search::anywhere(&session, question) else {
+            return Ok(Vec::new());
+        };
+        let rows: Vec<DriftRow> = match &mut session {
+            Session::Sqlite(transaction) => {
+                sqlx::query_as(drift!(
+                    "d.replaced_at IS NULL AND d.identity IN (
+                         SELECT w.identity FROM server_words_index i JOIN server_words w ON w.id = i.rowid
+                         WHERE server_words_index MATCH $1)
+                     ORDER BY d.id DESC LIMIT $2"
+                ))
+                .bind(words)
+                .bind(limit.max(0))
+                .fetch_all(&mut **transaction)
+                .await?
+            }
+            // The expression is that of the index.
+            Session::Postgres(transaction) => {
+                sqlx::query_as(drift!(
+                    "d.replaced_at IS NULL AND d.identity IN (
+                         SELECT identity FROM server_words
+                         WHERE array_to_tsvector(string_to_array(names, ' ') || string_to_array(tools, ' ')
+                             || string_to_array(texts, ' ')) @@ $1::tsquery)
+                     ORDER BY d.id DESC LIMIT $2"
+                ))
+                .bind(words)
+                .bind(limit.max(0))
+                .fetch_all(&mut **transaction)
+                .await?
             }
         };
         rows.into_iter().map(drift_from_row).collect()

@@ -43,6 +43,7 @@ migrations! {
     14 "0014_made_by",
     15 "0015_approvals",
     16 "0016_webhooks",
+    17 "0017_feed_paths",
 }
 
 /// From this migration on there are approvals.

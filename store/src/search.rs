@@ -144,10 +144,27 @@ async fn matching(
     })
 }
 
+/// What a database is asked to find servers in which each word begins a word of names, tools or texts; `None`: no word is asked.
+pub(crate) fn anywhere(session: &Session, question: &str) -> Option<String> {
+    let asked = words::asked(question, MAX_ASKED);
+    if asked.is_empty() {
+        return None;
+    }
+    Some(match session.is_postgres() {
+        true => in_tsquery(&asked),
+        false => all_in_fts5(&asked),
+    })
+}
+
+/// `"read"* AND "file"*`
+fn all_in_fts5(asked: &[String]) -> String {
+    let words: Vec<String> = asked.iter().map(|word| format!("\"{word}\"*")).collect();
+    words.join(" AND ")
+}
+
 /// `{names tools} : ("read"* AND "file"*) NOT {names} : (…)`
 fn in_fts5(asked: &[String], matched: Matched) -> String {
-    let words: Vec<String> = asked.iter().map(|word| format!("\"{word}\"*")).collect();
-    let words = words.join(" AND ");
+    let words = all_in_fts5(asked);
     match matched {
         Matched::Name => format!("{{names}} : ({words})"),
         Matched::Tool => format!("({{names tools}} : ({words})) NOT ({{names}} : ({words}))"),

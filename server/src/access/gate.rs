@@ -14,7 +14,7 @@ use mcpindex_store::accounts::Scope;
 
 use super::keys::Credential;
 use super::redaction::holds_key;
-use super::{Caller, Metrics, Read};
+use super::{Caller, Metrics, Read, feed_path};
 use crate::app::App;
 use crate::links;
 use crate::problem::{Problem, is_for_programs};
@@ -28,6 +28,8 @@ enum Door {
     Told,
     /// Whoever may read.
     Readers,
+    /// Whoever has the path: a person's own, to the feeds.
+    FeedPath,
     /// Whoever has a key, whatever it is for.
     KeyHolders,
     /// Whoever has a key of the scope `admin`.
@@ -45,6 +47,8 @@ impl Door {
     fn of(route: Option<&str>) -> Door {
         match route {
             Some("/healthz" | "/readyz" | "/assets/{file}" | "/api/v1/keys/report-leak") => Door::Open,
+            // These say the same to everybody, and of badges there are only those that everybody may see.
+            Some("/llms.txt" | "/badges/{file}") => Door::Open,
             // How people sign in and programs get keys; what needs a session there asks for it itself.
             Some(
                 "/login"
@@ -60,6 +64,8 @@ impl Door {
                 | "/account/keys"
                 | "/account/keys/{id}/revoke"
                 | "/account/sessions/end"
+                | "/account/feed-path"
+                | "/account/feed-path/end"
                 | "/admin/webhooks"
                 | "/admin/webhooks/{id}/test"
                 | "/admin/webhooks/{id}/remove"
@@ -68,13 +74,15 @@ impl Door {
                 | "/api/v1/device/code"
                 | "/api/v1/device/token",
             ) => Door::Open,
+            Some("/feeds/t/{token}/drifts.atom" | "/feeds/t/{token}/servers/{file}") => Door::FeedPath,
             Some("/.well-known/mcp-index.json") => Door::Told,
             Some(
                 "/api/v1/whoami"
                 | "/api/v1/keys"
                 | "/api/v1/keys/{id}"
                 | "/api/v1/keys/{id}/rotate"
-                | "/api/v1/fingerprint-key",
+                | "/api/v1/fingerprint-key"
+                | "/api/v1/feed-path",
             ) => Door::KeyHolders,
             Some(
                 "/api/v1/webhooks"
@@ -106,6 +114,15 @@ pub(crate) async fn gate(app: &App, mut request: Request, next: Next) -> Respons
     }
     let address = app.access.sender(request.extensions(), request.headers());
     let is_for_programs = is_for_programs(request.uri().path());
+    if door == Door::FeedPath {
+        return match feed_path::holder(&app, request.uri().path(), address).await {
+            Ok(_) => {
+                request.extensions_mut().insert(Caller::FeedPath);
+                for_them_alone(next.run(request).await)
+            }
+            Err(problem) => for_them_alone(problem.into_response()),
+        };
+    }
     if matches!(door, Door::KeyHolders | Door::Admins) && !is_read(request.method()) {
         // A key that was revoked elsewhere and is still remembered here must not leave another one behind.
         if let Credential::Key(text) = Credential::of(request.headers()) {
@@ -122,7 +139,10 @@ pub(crate) async fn gate(app: &App, mut request: Request, next: Next) -> Respons
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
-        Err(Refused::Anonymous) if !is_for_programs => to_sign_in(request.method(), request.uri()),
+        // A feed reader would take the sign-in for a broken feed.
+        Err(Refused::Anonymous) if !is_for_programs && !is_feed(request.uri().path()) => {
+            to_sign_in(request.method(), request.uri())
+        }
         Err(Refused::Anonymous) => Problem::unauthorized().into_response(),
         Err(Refused::Scope(scope)) => Problem::lacks_scope(scope).into_response(),
     };
@@ -169,7 +189,7 @@ fn passes(app: &App, door: Door, caller: &Caller) -> Result<(), Refused> {
     let scopes = match caller {
         Caller::Anonymous => {
             let passes = match door {
-                Door::Open | Door::Told => true,
+                Door::Open | Door::Told | Door::FeedPath => true,
                 Door::Readers => is_public,
                 Door::Senders | Door::Askers => takes_signals,
                 Door::KeyHolders | Door::Admins => false,
@@ -182,11 +202,11 @@ fn passes(app: &App, door: Door, caller: &Caller) -> Result<(), Refused> {
             };
             return if passes { Ok(()) } else { Err(Refused::Anonymous) };
         }
-        Caller::Session => return Ok(()),
+        Caller::Session | Caller::FeedPath => return Ok(()),
         Caller::Key(holder) => holder.scopes(),
     };
     let (passes, lacks) = match door {
-        Door::Open | Door::Told | Door::KeyHolders => (true, Scope::Read),
+        Door::Open | Door::Told | Door::FeedPath | Door::KeyHolders => (true, Scope::Read),
         Door::Readers => (is_public || scopes.contains(Scope::Read), Scope::Read),
         Door::Askers => {
             let may = scopes.contains(Scope::Read) || scopes.contains(Scope::Ingest);
@@ -204,6 +224,11 @@ fn passes(app: &App, door: Door, caller: &Caller) -> Result<(), Refused> {
     } else {
         Err(Refused::Scope(lacks))
     }
+}
+
+/// Whether feeds are asked for, whether there are such or not.
+fn is_feed(path: &str) -> bool {
+    path.starts_with("/feeds/")
 }
 
 fn is_read(method: &Method) -> bool {

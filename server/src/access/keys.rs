@@ -20,7 +20,6 @@ use super::key::KeyText;
 use super::limits::Counted;
 use crate::app::App;
 use crate::problem::Problem;
-use crate::when::DAY;
 
 /// Seconds that a key which works is remembered.
 const GOOD_FOR: i64 = 30;

@@ -3,21 +3,36 @@
 //! A key in an address ends up in histories, proxies' logs and `Referer`, so a request with one is refused whatever it asks
 //! for. What is logged and what problems say passes [`redacted`], so that not even a dependency's words hold a key.
 //!
-//! Invariant: a text that was redacted holds no key of ours and none of the published clients'.
+//! The token of a feed path belongs in its address, and is cut out of what is logged all the same.
+//!
+//! Invariant: a text that was redacted holds no key of ours and none of the published clients', nor the token of a feed path.
 
 use std::borrow::Cow;
 use std::io;
 
 use mcpindex::index::key::PREFIX;
 
+use super::feed_path;
+
 /// Characters after the prefix that make a text a key, or what is left of one. Lists show four.
 const LEAST: usize = 8;
-/// What stands in its place.
-const REDACTED: &str = "mcpk_…";
+/// What every secret begins with, and what stands in its place.
+const SECRETS: [(&str, &str); 2] = [(PREFIX, "mcpk_…"), (feed_path::PREFIX, "mcpf_…")];
+/// What stands in the place of a path that a secret was part of.
+const SHOWN_FEED_PATH: &str = "/feeds/t/…";
 
-/// Where the first key in this text begins and ends.
-fn first(text: &[u8]) -> Option<(usize, usize)> {
-    let prefix = PREFIX.as_bytes();
+/// Where the first secret in this text begins and ends, and what stands in its place.
+fn first(text: &[u8]) -> Option<(usize, usize, &'static str)> {
+    let found = SECRETS.into_iter().filter_map(|(prefix, shown)| {
+        let (start, end) = first_of(prefix, text)?;
+        Some((start, end, shown))
+    });
+    found.min()
+}
+
+/// Where the first secret with this prefix begins and ends.
+fn first_of(prefix: &str, text: &[u8]) -> Option<(usize, usize)> {
+    let prefix = prefix.as_bytes();
     let mut from = 0;
     loop {
         let rest = text.get(from..)?;
@@ -34,8 +49,13 @@ fn first(text: &[u8]) -> Option<(usize, usize)> {
 
 /// Whether there is a key in this part of an address, however it is percent-encoded.
 pub(crate) fn holds_key(part: &str) -> bool {
+    first_of(PREFIX, &decoded(part)).is_some()
+}
+
+/// A part of an address without its percent-encoding.
+fn decoded(part: &str) -> Cow<'_, [u8]> {
     if !part.contains('%') {
-        return first(part.as_bytes()).is_some();
+        return Cow::Borrowed(part.as_bytes());
     }
     let mut decoded = Vec::with_capacity(part.len());
     let bytes = part.as_bytes();
@@ -48,10 +68,10 @@ pub(crate) fn holds_key(part: &str) -> bool {
         decoded.push(encoded.unwrap_or(*byte));
         at += if encoded.is_some() { 3 } else { 1 };
     }
-    first(&decoded).is_some()
+    Cow::Owned(decoded)
 }
 
-/// The text with `mcpk_…` for each key in it.
+/// The text with `mcpk_…` for each key in it, and `mcpf_…` for each feed path's token.
 pub(crate) fn redacted(text: &str) -> Cow<'_, str> {
     match redacted_bytes(text.as_bytes()) {
         Cow::Borrowed(_) => Cow::Borrowed(text),
@@ -66,9 +86,9 @@ fn redacted_bytes(text: &[u8]) -> Cow<'_, [u8]> {
     }
     let mut kept = Vec::with_capacity(text.len());
     let mut rest = text;
-    while let Some((start, end)) = first(rest) {
+    while let Some((start, end, shown)) = first(rest) {
         kept.extend_from_slice(&rest[..start]);
-        kept.extend_from_slice(REDACTED.as_bytes());
+        kept.extend_from_slice(shown.as_bytes());
         rest = &rest[end..];
     }
     kept.extend_from_slice(rest);
@@ -77,7 +97,11 @@ fn redacted_bytes(text: &[u8]) -> Cow<'_, [u8]> {
 
 /// The path as it may be shown and logged.
 pub(crate) fn shown_path(path: &str) -> &str {
-    if holds_key(path) { "/…" } else { path }
+    match first(&decoded(path)) {
+        None => path,
+        Some(_) if path.starts_with(feed_path::BEFORE) => SHOWN_FEED_PATH,
+        Some(_) => "/…",
+    }
 }
 
 /// A writer of logs that lets no key through. Each line must come in one piece, as `tracing` writes it.
@@ -101,6 +125,7 @@ mod tests {
     use super::*;
 
     const OURS: &str = "mcpk_0123456789abcdefghijklmnopqrstABCDEF";
+    const FEED: &str = "/feeds/t/mcpf_0123456789abcdefghijklmnopqrstABCDEF/";
     const PUBLISHED: &str = "mcpk_AbC-dEf_0123456789abcdefghijklmnopqrstuvwxyz";
 
     #[test]
@@ -116,6 +141,14 @@ mod tests {
         check("mcpk_mcpk_12345678", "mcpk_…");
         check("mcpk_1 mcpk_123456789", "mcpk_1 mcpk_…");
         check("mcpk_", "mcpk_");
+        check(
+            &format!("GET {FEED}drifts.atom"),
+            "GET /feeds/t/mcpf_…/drifts.atom",
+        );
+        check(
+            &format!("{FEED} {OURS} {FEED}"),
+            "/feeds/t/mcpf_…/ mcpk_… /feeds/t/mcpf_…/",
+        );
     }
 
     #[test]
@@ -125,6 +158,10 @@ mod tests {
         assert!(!holds_key("search=mcpk_&after=12345678%"));
         assert_eq!(shown_path("/servers/%6Dcpk_0123456789"), "/…");
         assert_eq!(shown_path("/servers/%6D%"), "/servers/%6D%");
+        assert!(!holds_key(FEED), "there it belongs");
+        assert_eq!(shown_path(&format!("{FEED}drifts.atom")), "/feeds/t/…");
+        assert_eq!(shown_path("/feeds/t/%6Dcpf_0123456789/x"), "/feeds/t/…");
+        assert_eq!(shown_path("/servers/mcpf_0123456789"), "/…");
     }
 
     #[test]

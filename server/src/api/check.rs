@@ -52,7 +52,7 @@ pub(crate) struct QuestionsBody {
 /// One question: exactly one of `server` and `server_fp`, at most one of `tool` and `tool_fp`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct QuestionBody {
+pub(crate) struct QuestionBody {
     /// An identity, a registry's name or a short id.
     #[schema(min_length = 1, max_length = 2048)]
     server: Option<String>,
@@ -71,6 +71,20 @@ struct QuestionBody {
     /// one counts then.
     #[schema(pattern = "^sha256:[0-9a-f]{64}$")]
     hash: Option<String>,
+}
+
+impl QuestionBody {
+    /// Asked by name.
+    pub(crate) fn by_name(server: String, tool: Option<String>, digest: Option<String>) -> QuestionBody {
+        QuestionBody {
+            server: Some(server),
+            server_fp: None,
+            tool,
+            tool_fp: None,
+            digest,
+            hash: None,
+        }
+    }
 }
 
 /// Answers, as many as were asked, in their order.
@@ -317,7 +331,7 @@ async fn read(request: Request) -> Result<Vec<Question>, Problem> {
     questions.collect()
 }
 
-fn question(item: QuestionBody) -> Result<Question, String> {
+pub(crate) fn question(item: QuestionBody) -> Result<Question, String> {
     const FINGERPRINT: &str = "a fingerprint of 32 hex digits";
     let server = reference(item.server, item.server_fp, MAX_REFERENCE)
         .map_err(|expected| format!("{expected} as server"))?
@@ -379,7 +393,7 @@ fn reference(
     }
 }
 
-fn answer_body(question: &Question, found: &Sightings, vetting: &Vetting) -> AnswerBody {
+pub(crate) fn answer_body(question: &Question, found: &Sightings, vetting: &Vetting) -> AnswerBody {
     let digest = question.digest.or(found.current);
     let sighting = digest.and_then(|digest| found.declared.iter().find(|sighting| sighting.digest == digest));
     let left = found

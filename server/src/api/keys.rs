@@ -126,15 +126,15 @@ fn key_body(key: KeyRecord, current: &str) -> KeyBody {
 }
 
 /// `2026-11-30`, of days since 1970-01-01.
-fn day(day: i64) -> Option<String> {
+pub(super) fn day(day: i64) -> Option<String> {
     let time = rfc3339(day.saturating_mul(DAY))?;
     time.split_once('T').map(|(date, _)| date.to_owned())
 }
 
-fn holder(caller: &Caller) -> Result<&Arc<KeyHolder>, Problem> {
+pub(super) fn holder(caller: &Caller) -> Result<&Arc<KeyHolder>, Problem> {
     match caller {
         Caller::Key(holder) => Ok(holder),
-        Caller::Anonymous | Caller::Session => Err(Problem::unauthorized()),
+        Caller::Anonymous | Caller::Session | Caller::FeedPath => Err(Problem::unauthorized()),
     }
 }
 

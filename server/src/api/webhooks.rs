@@ -180,7 +180,7 @@ pub(crate) fn refused(error: WebhookError) -> Problem {
 fn who(caller: &Caller) -> Result<String, Problem> {
     match caller {
         Caller::Key(holder) => Ok(format!("{}@{}", holder.account.login, holder.account.issuer)),
-        Caller::Session | Caller::Anonymous => Err(Problem::unauthorized()),
+        Caller::Session | Caller::Anonymous | Caller::FeedPath => Err(Problem::unauthorized()),
     }
 }
 

@@ -6,7 +6,9 @@
 use std::path::PathBuf;
 
 use super::Settings;
-use super::values::{addresses, at_least_one, keep, listen_address, metrics, public_url, read, secret, word};
+use super::values::{
+    addresses, at_least_one, keep, listen_address, metrics, public_url, read, secret, short_id, word,
+};
 use crate::login::settings::{base_url, issuer};
 use crate::webhooks::settings::hosts;
 
@@ -78,6 +80,18 @@ pub(super) const KEYS: &[Key] = &[
         variable: "MCPINDEX_ACCESS_READ",
         set: Set::Text(|settings, text| {
             settings.access.read = Some(read(text)?);
+            Ok(())
+        }),
+    },
+    Key {
+        section: "badges",
+        name: "public",
+        variable: "MCPINDEX_BADGES_PUBLIC",
+        set: Set::List(|settings, texts| {
+            settings.badges = texts
+                .iter()
+                .map(|text| short_id(text))
+                .collect::<Result<_, _>>()?;
             Ok(())
         }),
     },

@@ -6,6 +6,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
+use mcpindex_contract::identity::Identity;
 use mcpindex_contract::signal::MAX_AGE;
 use mcpindex_store::{Location, LocationError};
 use secrecy::SecretString;
@@ -151,6 +152,20 @@ pub(super) fn public_url(text: &str) -> Result<Url, String> {
         ));
     }
     Ok(url)
+}
+
+/// The short id of a server that is named by it or by a reference.
+pub(super) fn short_id(text: &str) -> Result<String, String> {
+    let is_short_id =
+        |text: &str| text.len() == 16 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    match text.trim() {
+        text if is_short_id(text) => Ok(text.to_owned()),
+        text => Identity::from_reference(text)
+            .map(|named| named.identity.short_id())
+            .map_err(|_| {
+                format!("`{text}` names no server: write npm:NAME, pypi:NAME, oci:NAME, a URL or a short id")
+            }),
+    }
 }
 
 /// A client id: one word, as providers give them out.

@@ -11,6 +11,8 @@ use mcpindex_store::signals::Network;
 
 use super::sign_in::{OwnForm, at_its_name, sign_in_first, unkept};
 use super::{Frame, page};
+use crate::access::Read;
+use crate::access::feed_path::FeedToken;
 use crate::access::issue::{USUAL_DAYS, Wish, rotate};
 use crate::api::keys::may_make;
 use crate::app::App;
@@ -33,6 +35,8 @@ struct AccountPage {
     is_admin: bool,
     /// A key that was just made; shown this once.
     made: Option<MadeView>,
+    /// Their own path to the feeds, on an index that shows them to members alone.
+    feeds: Option<FeedsView>,
     keys: Vec<KeyView>,
     sessions: Vec<SessionView>,
     days: u32,
@@ -43,6 +47,15 @@ struct MadeView {
     text: String,
     /// The key whose place it takes, and when that one ends.
     replaces: Option<(String, Option<When>)>,
+}
+
+struct FeedsView {
+    /// The address of a path that was just made; shown this once.
+    made: Option<String>,
+    /// Whether there is a path.
+    exists: bool,
+    created: Option<When>,
+    used: Option<When>,
 }
 
 struct KeyView {
@@ -90,17 +103,44 @@ pub(crate) async fn account(
         return Ok(there);
     }
     match signed_in(&app, &headers).await? {
-        Some(signed_in) => show(&app, &signed_in, None).await,
+        Some(signed_in) => show(&app, &signed_in, Made::Nothing).await,
         None => Ok(sign_in_first(&app, "/account", None)),
     }
 }
 
-async fn show(app: &App, signed_in: &SignedIn, made: Option<MadeView>) -> Result<Response, Problem> {
+/// What was just made, and is shown this once.
+enum Made {
+    Nothing,
+    Key(MadeView),
+    FeedPath(FeedToken),
+}
+
+async fn show(app: &App, signed_in: &SignedIn, made: Made) -> Result<Response, Problem> {
     let now = app.now();
     let account = &signed_in.account;
     let keys = app.store.keys_of(account.id, now).await?;
     let sessions = app.store.sessions(account.id, now).await?;
     let this = signed_in.session.short_id();
+    let (made, feed_token) = match made {
+        Made::Nothing => (None, None),
+        Made::Key(made) => (Some(made), None),
+        Made::FeedPath(token) => (None, Some(token)),
+    };
+    let feeds = match app.access.rules.read {
+        Read::Public => None,
+        Read::Members => {
+            let kept = app.store.feed_path(account.id).await?;
+            Some(FeedsView {
+                made: feed_token
+                    .map(|token| links::absolute(&app.base, &format!("{}drifts.atom", token.expose_path()))),
+                exists: kept.is_some(),
+                created: kept.and_then(|kept| when(kept.created_at, now)),
+                used: kept
+                    .and_then(|kept| kept.last_used_on)
+                    .and_then(|day| when(day.saturating_mul(DAY), now)),
+            })
+        }
+    };
     let page = page(&AccountPage {
         frame: Frame::new(app, "account"),
         csrf: signed_in.csrf().to_owned(),
@@ -110,6 +150,7 @@ async fn show(app: &App, signed_in: &SignedIn, made: Option<MadeView>) -> Result
         role: account.role.name(),
         is_admin: account.role == Role::Admin,
         made,
+        feeds,
         keys: keys.iter().map(|key| KeyView::new(key, &keys, now)).collect(),
         sessions: sessions
             .iter()
@@ -204,7 +245,7 @@ pub(crate) async fn create_key(State(app): State<App>, request: Request) -> Resu
         text: text.expose().to_owned(),
         replaces: None,
     };
-    show(&app, &form.signed_in, Some(made)).await
+    show(&app, &form.signed_in, Made::Key(made)).await
 }
 
 /// As the API's rotation, but for a full life again: a person asks, not a key that ends.
@@ -229,7 +270,7 @@ async fn rotate_key(
         text: text.expose().to_owned(),
         replaces: old.map(|old| (old.shown, old.expires_at.and_then(|at| when(at, now)))),
     };
-    show(app, signed_in, Some(made)).await
+    show(app, signed_in, Made::Key(made)).await
 }
 
 /// `POST /account/keys/{id}/revoke`
@@ -248,6 +289,22 @@ pub(crate) async fn revoke_key(
         app.access.keys.forget(&id);
     }
     Ok(unkept(Redirect::to("/account#keys")))
+}
+
+/// `POST /account/feed-path`: in the place of the one that there is.
+pub(crate) async fn make_feed_path(State(app): State<App>, request: Request) -> Result<Response, Problem> {
+    let form = OwnForm::of(&app, request).await?;
+    let token = FeedToken::generate().map_err(|error| Problem::internal(&error))?;
+    let account = form.signed_in.account.id;
+    app.store.set_feed_path(account, token.hash(), app.now()).await?;
+    show(&app, &form.signed_in, Made::FeedPath(token)).await
+}
+
+/// `POST /account/feed-path/end`
+pub(crate) async fn end_feed_path(State(app): State<App>, request: Request) -> Result<Response, Problem> {
+    let form = OwnForm::of(&app, request).await?;
+    app.store.revoke_feed_path(form.signed_in.account.id).await?;
+    Ok(unkept(Redirect::to("/account#feeds")))
 }
 
 /// `POST /account/sessions/end`: this one too.

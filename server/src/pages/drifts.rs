@@ -32,7 +32,7 @@ pub(crate) async fn drifts(State(app): State<App>, uri: Uri) -> Result<Response,
     let more = rows.len() > PER_PAGE;
     rows.truncate(PER_PAGE);
     page(&DriftsPage {
-        frame: Frame::new(&app, "drifts"),
+        frame: Frame::new(&app, "drifts").with_drifts_feed(),
         total: app.store.count_drifts().await?,
         drifts: rows.iter().map(|drift| DriftView::new(drift, now)).collect(),
         later: before.is_some(),

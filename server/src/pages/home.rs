@@ -50,7 +50,7 @@ pub(crate) async fn home(State(app): State<App>, uri: Uri) -> Result<Response, P
     let drifts = app.store.drifts(None, None, LATEST).await?;
     let progress = app.store.progress().await?;
     page(&HomePage {
-        frame: Frame::new(&app, ""),
+        frame: Frame::new(&app, "").with_drifts_feed(),
         servers: counts.iter().map(|(_, count)| count).sum(),
         counts: counts
             .into_iter()

@@ -38,6 +38,8 @@ const MAX_INSTRUCTIONS: usize = 20_000;
 #[template(path = "server.html")]
 struct ServerPage {
     frame: Frame,
+    /// Its drifts, for feed readers.
+    feed: String,
     /// For the title.
     title: String,
     name: Words,
@@ -166,8 +168,13 @@ pub(crate) async fn server(
             _ => None,
         },
     };
+    let feed = links::server_feed(&server.short_id);
     page(&ServerPage {
-        frame: Frame::new(&app, "servers"),
+        frame: Frame::new(&app, "servers").with_feed(
+            format!("Drifts of {}", Words::plain(&server.identity)),
+            feed.clone(),
+        ),
+        feed,
         title: Words::plain(&server.identity),
         name: Words::name(&server.identity),
         aliases: server.aliases.iter().map(|alias| Words::label(alias)).collect(),

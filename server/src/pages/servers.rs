@@ -77,8 +77,15 @@ pub(crate) async fn servers(State(app): State<App>, uri: Uri) -> Result<Response
         drifts: server.drifts,
         looked: server.looked_at.and_then(|at| when(at, now)),
     };
+    let frame = Frame::new(&app, "servers");
     page(&ServersPage {
-        frame: Frame::new(&app, "servers"),
+        frame: match &filter.search {
+            Some(words) => frame.with_feed(
+                format!("Drifts of servers found by “{}”", Words::plain(words)),
+                links::search_feed(words),
+            ),
+            None => frame,
+        },
         state,
         states: Standing::all().map(StateView::from).collect(),
         servers: rows.iter().map(server).collect(),

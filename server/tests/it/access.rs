@@ -62,6 +62,7 @@ impl Index {
                 Read::Public => Metrics::Open,
                 Read::Members => Metrics::Admins,
             },
+            badges: Vec::new(),
         };
         Index::with(store, rules, takes_signals)
     }
@@ -525,6 +526,7 @@ async fn a_key_sends_no_more_than_its_limits_from_all_its_addresses() {
         },
         proxies: Vec::new(),
         metrics: Metrics::Admins,
+        badges: Vec::new(),
     };
     let index = Index::with(&database.store, rules, false);
     let one = key(&database.store, &[Scope::Ingest]).await;

@@ -86,6 +86,7 @@ impl Index {
             metrics: Metrics::Admins,
             rates: Rates::default(),
             proxies: Vec::new(),
+            badges: Vec::new(),
         };
         Index::with_access(store, settings, None, Access::new(rules, clock()))
     }

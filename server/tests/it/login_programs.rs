@@ -354,6 +354,18 @@ async fn what_is_no_code_is_refused_with_what_is() {
     }
 }
 
+#[tokio::test]
+async fn a_body_that_is_too_large_is_answered_as_that_though_it_says_no_length() {
+    let (_github, index) = index().await;
+    let large = "x".repeat(65 * 1024);
+    for path in [TOKEN, DEVICE_CODE, DEVICE_TOKEN] {
+        let answer = index.post_json(SENDER, path, &json!({ "code": large })).await;
+        assert_eq!(answer.status, 413, "{path}: {}", answer.text());
+    }
+    let browser = index.browser();
+    assert_eq!(browser.post("/logout", &[("csrf", &large)]).await.status, 413);
+}
+
 async fn begin_device(index: &Index) -> Value {
     let answer = index
         .post_json(SENDER, DEVICE_CODE, &json!({"name": "build server"}))

@@ -70,6 +70,7 @@ impl Index {
             rates,
             proxies: Vec::new(),
             metrics: Metrics::Open,
+            badges: Vec::new(),
         };
         let app = App {
             ingest: Some(ingest),

@@ -336,7 +336,15 @@ impl Store {
             });
             if account.role != Role::Admin {
                 let detail = format!("{}, {} before", Role::Admin.name(), account.role.name());
-                note(&mut session, SHELL, Action::RoleGiven, &account.who(), Some(&detail), now).await?;
+                note(
+                    &mut session,
+                    SHELL,
+                    Action::RoleGiven,
+                    &account.who(),
+                    Some(&detail),
+                    now,
+                )
+                .await?;
             }
             account.role = Role::Admin;
         }
@@ -417,7 +425,8 @@ impl Store {
             return Ok(false);
         };
         let why = Some("by who had the key");
-        self.end_key(&key.id, Some(key.account), key.works(now), why, now).await
+        self.end_key(&key.id, Some(key.account), key.works(now), why, now)
+            .await
     }
 
     /// Ends a key, and with it what was made with it if wanted. The audit log names the account where one is given, and the

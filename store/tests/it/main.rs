@@ -10,6 +10,7 @@ mod concurrency;
 mod crash;
 mod definitions;
 mod drifts;
+mod feed_paths;
 mod fixture;
 mod locale;
 mod migrations;

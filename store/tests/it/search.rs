@@ -181,3 +181,51 @@ async fn texts_without_bounds_are_kept_within_some() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn drifts_are_those_of_the_servers_that_a_search_finds() {
+    on_each_backend(async |store| {
+        index(&store).await;
+        let files = surface(&[("read_file", "Reads a part of a document.")]);
+        record(&store, &look("npm:@example/files", "2.0", files)).await;
+        let remote = surface(&[("forecast", "Tells tomorrow's rain.")]);
+        record(&store, &remote_look("https://mcp.example.com/v1", remote)).await;
+        for question in [
+            "file",
+            "read part",
+            "forecast",
+            "example",
+            "weather",
+            "nothing",
+            "",
+            "\" OR *",
+            "'",
+        ] {
+            let found = store.search(question, None, 50).await.unwrap();
+            let mut expected: Vec<String> = Vec::new();
+            for server in &found {
+                let identity = &server.server.identity;
+                let drifts = store.drifts(Some(identity), None, 50).await.unwrap();
+                expected.extend(drifts.iter().map(|drift| format!("{:09} {identity}", drift.id)));
+            }
+            expected.sort();
+            expected.reverse();
+            let drifts = store.drifts_found(question, 50).await.unwrap();
+            let drifts: Vec<String> = drifts
+                .iter()
+                .map(|drift| format!("{:09} {}", drift.id, drift.identity))
+                .collect();
+            assert_eq!(drifts, expected, "{question}");
+        }
+        let both = store.drifts_found("example", 50).await.unwrap();
+        assert_eq!(both.len(), 2);
+        let latest = store.drifts_found("example", 1).await.unwrap();
+        assert_eq!(latest, both[..1]);
+        assert_eq!(
+            store.drifts_found("rain", 50).await.unwrap().len(),
+            1,
+            "what it says now"
+        );
+    })
+    .await;
+}
