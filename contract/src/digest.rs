@@ -98,24 +98,26 @@ impl Digest {
 
     /// The 64 hex digits without a prefix.
     pub fn hex(&self) -> String {
-        self.with_hex(str::to_owned)
+        with_hex(&self.bytes, str::to_owned)
     }
+}
 
-    fn with_hex<T>(&self, use_hex: impl FnOnce(&str) -> T) -> T {
-        let mut hex = [0; 64];
-        for (pair, byte) in hex.chunks_exact_mut(2).zip(self.bytes) {
-            for (digit, nibble) in pair.iter_mut().zip([byte >> 4, byte & 0x0F]) {
-                *digit = b"0123456789abcdef"[usize::from(nibble)];
-            }
+/// Lower-case hex of at most 32 bytes, without memory of its own.
+pub(crate) fn with_hex<T>(bytes: &[u8], use_hex: impl FnOnce(&str) -> T) -> T {
+    let mut hex = [0; 64];
+    for (pair, byte) in hex.chunks_exact_mut(2).zip(bytes) {
+        for (digit, nibble) in pair.iter_mut().zip([byte >> 4, byte & 0x0F]) {
+            *digit = b"0123456789abcdef"[usize::from(nibble)];
         }
-        use_hex(std::str::from_utf8(&hex).unwrap_or_default())
     }
+    let hex = hex.get(..2 * bytes.len()).unwrap_or_default();
+    use_hex(std::str::from_utf8(hex).unwrap_or_default())
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(if self.raw { RAW_PREFIX } else { CANONICAL_PREFIX })?;
-        self.with_hex(|hex| formatter.write_str(hex))
+        with_hex(&self.bytes, |hex| formatter.write_str(hex))
     }
 }
 

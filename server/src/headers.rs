@@ -11,7 +11,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
-use tower_http::request_id::{MakeRequestId, MakeRequestUuid, RequestId};
+use uuid::Uuid;
 
 use crate::access::redaction::holds_key;
 use crate::app::App;
@@ -68,8 +68,9 @@ pub(crate) fn request_id(request: &mut Request) -> HeaderValue {
     if let Some(given) = request.headers().get(REQUEST_ID).filter(plain) {
         return given.clone();
     }
-    let made = MakeRequestUuid.make_request_id(request);
-    let id = made.map_or(HeaderValue::from_static("none"), RequestId::into_header_value);
+    let mut text = Uuid::encode_buffer();
+    let text = Uuid::new_v4().as_hyphenated().encode_lower(&mut text);
+    let id = HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static("none"));
     request.headers_mut().insert(REQUEST_ID, id.clone());
     id
 }

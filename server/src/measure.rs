@@ -6,7 +6,8 @@
 //! Invariant: no label ever holds what a request brought along (a path, a name, an address, a key, a fingerprint), so the
 //! number of series is bounded by this program, and they tell nothing of what the index holds.
 
-use std::sync::OnceLock;
+use std::collections::HashMap;
+use std::sync::{LazyLock, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use axum::extract::{MatchedPath, State};
@@ -16,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use mcpindex::clock::{Clock as _, SystemClock};
 use mcpindex_contract::outcome::Outcome;
 use mcpindex_store::StoreError;
-use metrics::{counter, gauge, histogram};
+use metrics::{Counter, Histogram, counter, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -181,12 +182,45 @@ pub(crate) fn request(route: Option<&MatchedPath>, method: &Method, status: Stat
     // Counting begins with the first request, whoever has set this service up.
     numbers();
     // An address that isn't in the table is somebody's own text.
-    let route = route.map_or("none", MatchedPath::as_str).to_owned();
-    let (method, class) = (method_name(method), class_name(status));
-    counter!("mcpindex_http_requests_total", "route" => route.clone(), "method" => method, "status" => class)
-        .increment(1);
-    histogram!("mcpindex_http_request_duration_seconds", "route" => route, "method" => method)
-        .record(took.as_secs_f64());
+    let route = route.map_or("none", MatchedPath::as_str);
+    let ending = (method_name(method), class_name(status));
+    let known = REQUESTS.read().unwrap_or_else(PoisonError::into_inner);
+    if let Some(series) = known.get(route).and_then(|endings| endings.get(&ending)) {
+        series.count(took);
+        return;
+    }
+    drop(known);
+    let series = RequestSeries::of(route, ending);
+    series.count(took);
+    let mut known = REQUESTS.write().unwrap_or_else(PoisonError::into_inner);
+    known.entry(route.to_owned()).or_default().insert(ending, series);
+}
+
+/// The series of requests that were met before, by route, then method and class: to find them costs more than to count.
+static REQUESTS: LazyLock<RwLock<HashMap<String, Endings>>> = LazyLock::new(RwLock::default);
+
+type Endings = HashMap<(&'static str, &'static str), RequestSeries>;
+
+struct RequestSeries {
+    requests: Counter,
+    took: Histogram,
+}
+
+impl RequestSeries {
+    fn of(route: &str, (method, class): (&'static str, &'static str)) -> RequestSeries {
+        let route = route.to_owned();
+        RequestSeries {
+            requests: counter!(
+                "mcpindex_http_requests_total", "route" => route.clone(), "method" => method, "status" => class
+            ),
+            took: histogram!("mcpindex_http_request_duration_seconds", "route" => route, "method" => method),
+        }
+    }
+
+    fn count(&self, took: Duration) {
+        self.requests.increment(1);
+        self.took.record(took.as_secs_f64());
+    }
 }
 
 fn method_name(method: &Method) -> &'static str {

@@ -169,7 +169,8 @@ pub fn router(app: App) -> Router {
 
 /// Every handler with what lies around it.
 fn within_layers(table: Router, app: Arc<App>, answer_time: Duration) -> Router {
-    let around = move |request, next| around(Arc::clone(&app), answer_time, request, next);
+    // On the heap from the start: each layer moves the future of what is within it, and this one is large.
+    let around = move |request, next| Box::pin(around(Arc::clone(&app), answer_time, request, next));
     let gzip = CompressionLayer::new().gzip(true);
     let worth_it = DefaultPredicate::new()
         .and(SizeAbove::new(MIN_GZIP))

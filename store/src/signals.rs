@@ -45,9 +45,11 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use mcpindex_contract::signal::Signal;
 use sha2::{Digest as _, Sha256};
+use sqlx::postgres::PgPool;
+use sqlx::sqlite::SqliteConnection;
 
-use crate::session::{Session, on};
-use crate::{Store, StoreError};
+use crate::session::on;
+use crate::{Database, Store, StoreError};
 
 pub(crate) const DAY: i64 = 86_400;
 const HOUR: i64 = 3_600;
@@ -207,24 +209,65 @@ impl Store {
     }
 
     async fn insert(&self, rows: &[Row<'_>], now: i64) -> Result<u64, sqlx::Error> {
-        let mut session = self.begin_write().await?;
-        let mut new = 0;
-        let mut rest = rows;
-        while !rest.is_empty() {
-            let (rows, later) = rest.split_at(rows_of_statement(rest.len()));
-            new += insert_rows(&mut session, rows, now).await?;
-            rest = later;
+        match &self.database {
+            Database::Postgres(pool) => insert_at_once(pool, rows, now).await,
+            Database::Sqlite { writer, .. } => {
+                let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
+                let mut new = 0;
+                let mut rest = rows;
+                while !rest.is_empty() {
+                    let (rows, later) = rest.split_at(rows_of_statement(rest.len()));
+                    new += insert_rows(&mut transaction, rows, now).await?;
+                    rest = later;
+                }
+                transaction.commit().await?;
+                Ok(new)
+            }
         }
-        match session {
-            Session::Sqlite(transaction) => transaction.commit().await?,
-            Session::Postgres(transaction) => transaction.commit().await?,
-        }
-        Ok(new)
     }
 }
 
-/// How many of so many rows go into the next statement: statements of few lengths, since a connection prepares each length anew,
-/// which on Postgres costs more than the rows do.
+/// One statement, prepared once whatever the number of rows, that is a transaction of its own: a group takes one round trip.
+async fn insert_at_once(pool: &PgPool, rows: &[Row<'_>], now: i64) -> Result<u64, sqlx::Error> {
+    fn column<'a, T>(rows: &'a [Row<'a>], value: impl Fn(&'a Row<'a>) -> T) -> Vec<T> {
+        rows.iter().map(value).collect()
+    }
+    let statement = sqlx::query(
+        "INSERT INTO signal (received_at, day, sig_id, seen_at, event, server_fp, tool_fp, prev_hash, new_hash,
+             prev_digest, new_digest, kinds, safety_relevant, sdk, install, network, authenticated)
+         SELECT $1, * FROM unnest($2::BIGINT[], $3::BYTEA[], $4::BIGINT[], $5::TEXT[], $6::BYTEA[], $7::BYTEA[],
+             $8::TEXT[], $9::TEXT[], $10::TEXT[], $11::TEXT[], $12::TEXT[], $13::BOOLEAN[], $14::TEXT[], $15::BYTEA[],
+             $16::BYTEA[], $17::BOOLEAN[])
+         ON CONFLICT (day, sig_id) DO NOTHING",
+    );
+    let inserted = statement
+        .bind(now)
+        .bind(column(rows, |row| row.day))
+        .bind(column(rows, |row| row.sig_id.as_slice()))
+        .bind(column(rows, |row| row.seen_at))
+        .bind(column(rows, |row| row.received.signal.event.name()))
+        .bind(column(rows, |row| {
+            row.received.signal.server.as_bytes().as_slice()
+        }))
+        .bind(column(rows, |row| row.received.signal.tool.as_bytes().as_slice()))
+        .bind(column(rows, |row| {
+            row.received.signal.hash_before.as_deref().unwrap_or_default()
+        }))
+        .bind(column(rows, |row| row.received.signal.hash_after.as_str()))
+        .bind(column(rows, |row| row.digests.0.as_str()))
+        .bind(column(rows, |row| row.digests.1.as_str()))
+        .bind(column(rows, |row| row.kinds.as_str()))
+        .bind(column(rows, |row| row.received.signal.safety_relevant))
+        .bind(column(rows, |row| row.received.signal.sdk.name()))
+        .bind(column(rows, |row| {
+            row.received.signal.install.as_bytes().as_slice()
+        }))
+        .bind(column(rows, |row| row.received.network.bytes()))
+        .bind(column(rows, |row| row.received.authenticated));
+    Ok(inserted.execute(pool).await?.rows_affected())
+}
+
+/// How many of so many rows go into the next statement: statements of few lengths, since a connection prepares each length anew.
 fn rows_of_statement(rows: usize) -> usize {
     if rows < ROWS {
         rows.checked_ilog2().map_or(0, |power| 1 << power)
@@ -233,36 +276,38 @@ fn rows_of_statement(rows: usize) -> usize {
     }
 }
 
-async fn insert_rows(session: &mut Session, rows: &[Row<'_>], now: i64) -> Result<u64, sqlx::Error> {
-    on!(*session, connection => {
-        let mut statement = sqlx::QueryBuilder::new(
-            "INSERT INTO signal (day, sig_id, received_at, seen_at, event, server_fp, tool_fp, prev_hash, new_hash,
-                 prev_digest, new_digest, kinds, safety_relevant, sdk, install, network, authenticated) ",
-        );
-        statement.push_values(rows, |mut values, row| {
-            let signal = &row.received.signal;
-            values
-                .push_bind(row.day)
-                .push_bind(row.sig_id.as_slice())
-                .push_bind(now)
-                .push_bind(row.seen_at)
-                .push_bind(signal.event.name())
-                .push_bind(signal.server.as_bytes().as_slice())
-                .push_bind(signal.tool.as_bytes().as_slice())
-                .push_bind(signal.hash_before.as_deref().unwrap_or_default())
-                .push_bind(signal.hash_after.as_str())
-                .push_bind(row.digests.0.as_str())
-                .push_bind(row.digests.1.as_str())
-                .push_bind(row.kinds.as_str())
-                .push_bind(signal.safety_relevant)
-                .push_bind(signal.sdk.name())
-                .push_bind(signal.install.as_bytes().as_slice())
-                .push_bind(row.received.network.bytes())
-                .push_bind(row.received.authenticated);
-        });
-        statement.push(" ON CONFLICT (day, sig_id) DO NOTHING");
-        Ok(statement.build().execute(connection).await?.rows_affected())
-    })
+async fn insert_rows(
+    connection: &mut SqliteConnection,
+    rows: &[Row<'_>],
+    now: i64,
+) -> Result<u64, sqlx::Error> {
+    let mut statement = sqlx::QueryBuilder::new(
+        "INSERT INTO signal (day, sig_id, received_at, seen_at, event, server_fp, tool_fp, prev_hash, new_hash,
+             prev_digest, new_digest, kinds, safety_relevant, sdk, install, network, authenticated) ",
+    );
+    statement.push_values(rows, |mut values, row| {
+        let signal = &row.received.signal;
+        values
+            .push_bind(row.day)
+            .push_bind(row.sig_id.as_slice())
+            .push_bind(now)
+            .push_bind(row.seen_at)
+            .push_bind(signal.event.name())
+            .push_bind(signal.server.as_bytes().as_slice())
+            .push_bind(signal.tool.as_bytes().as_slice())
+            .push_bind(signal.hash_before.as_deref().unwrap_or_default())
+            .push_bind(signal.hash_after.as_str())
+            .push_bind(row.digests.0.as_str())
+            .push_bind(row.digests.1.as_str())
+            .push_bind(row.kinds.as_str())
+            .push_bind(signal.safety_relevant)
+            .push_bind(signal.sdk.name())
+            .push_bind(signal.install.as_bytes().as_slice())
+            .push_bind(row.received.network.bytes())
+            .push_bind(row.received.authenticated);
+    });
+    statement.push(" ON CONFLICT (day, sig_id) DO NOTHING");
+    Ok(statement.build().execute(connection).await?.rows_affected())
 }
 
 /// A column of 16 bytes.

@@ -6,6 +6,7 @@
 //!
 //! Invariant: a key has no `Debug` and no `Display`.
 
+use crate::digest::with_hex;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use std::fmt;
@@ -42,7 +43,7 @@ macro_rules! sixteen_bytes {
         impl fmt::Display for $name {
             /// 32 hex digits.
             fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+                with_hex(&self.0, |hex| formatter.write_str(hex))
             }
         }
 

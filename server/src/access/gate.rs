@@ -162,7 +162,8 @@ async fn caller(
 ) -> Result<Caller, Problem> {
     match Credential::of(headers) {
         Credential::Key(text) => {
-            let holder = app.access.keys.holder(app, &text, address).await?;
+            // Boxed, as below: every request's future would have room for what few of them do.
+            let holder = Box::pin(app.access.keys.holder(app, &text, address)).await?;
             Ok(Caller::Key(holder))
         }
         // An install token, which the handler reads.
@@ -170,7 +171,7 @@ async fn caller(
         Credential::Token | Credential::Wrong => Err(Problem::unauthorized()),
         // A browser sends its cookie along with whatever another page makes it ask, so programs' addresses don't read it.
         Credential::None if is_for_programs => Ok(Caller::Anonymous),
-        Credential::None => Caller::of_session(app, headers).await,
+        Credential::None => Box::pin(Caller::of_session(app, headers)).await,
     }
 }
 

@@ -18,6 +18,7 @@ use mcpindex_store::StoreError;
 use mcpindex_store::accounts::SecretHash;
 use mcpindex_store::signals::{Network, Received, Registration};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::shapes::{
@@ -481,11 +482,15 @@ pub(crate) async fn any_of_many(State(app): State<Arc<App>>, request: Request) -
             return Ok(None);
         }
         asked.limit(Counted::Lookups, fps.len())?;
-        Ok(Some(answers(&app, &asked.ingest, asked.sees_crawl(), &fps).await))
+        let answers = answers(&app, &asked.ingest, asked.sees_crawl(), &fps).await;
+        Ok(Some((fps, answers)))
     };
     match answered.await {
-        Ok(Some(answers)) => {
-            let results = answers.iter().map(|answer| (answer.fp.as_str(), answer.as_ref()));
+        Ok(Some((fps, answers))) => {
+            let results = fps
+                .iter()
+                .map(ToString::to_string)
+                .zip(answers.iter().map(Arc::as_ref));
             Json(AnswersBody {
                 results: results.collect(),
             })
@@ -505,7 +510,7 @@ pub(crate) async fn any_of_many(State(app): State<Arc<App>>, request: Request) -
 /// An answer for each fingerprint.
 #[derive(Serialize)]
 struct AnswersBody<'a> {
-    results: BTreeMap<&'a str, &'a Answer>,
+    results: BTreeMap<String, &'a RawValue>,
 }
 
 /// `{"fps": […]}` and nothing else, at least one.
@@ -527,11 +532,11 @@ fn fingerprints(body: &[u8]) -> Result<Vec<Fingerprint>, Refusal> {
 }
 
 /// An answer for each; `drifted: null` for those that are looked up while the database can't be asked.
-async fn answers(app: &App, ingest: &Ingest, sees_crawl: bool, tools: &[Fingerprint]) -> Vec<Arc<Answer>> {
+async fn answers(app: &App, ingest: &Ingest, sees_crawl: bool, tools: &[Fingerprint]) -> Vec<Arc<RawValue>> {
     let told = app.store.told();
     // What is kept tells what the crawl saw.
     let recent = sees_crawl.then_some(&ingest.recent);
-    let mut answers: Vec<Option<Arc<Answer>>> = match recent {
+    let mut answers: Vec<Option<Arc<RawValue>>> = match recent {
         Some(recent) => recent.answers(told, tools),
         None => vec![None; tools.len()],
     };
@@ -542,7 +547,8 @@ async fn answers(app: &App, ingest: &Ingest, sees_crawl: bool, tools: &[Fingerpr
         .map(|(tool, _)| *tool)
         .collect();
     if !asked.is_empty() {
-        let found = looked_up(app, ingest, sees_crawl, &asked).await;
+        // Most questions find their answer above: their futures need no room for this.
+        let found = Box::pin(looked_up(app, ingest, sees_crawl, &asked)).await;
         if let (Some(found), Some(recent)) = (&found, recent) {
             recent.keep(told, &asked, found);
         }
@@ -551,7 +557,7 @@ async fn answers(app: &App, ingest: &Ingest, sees_crawl: bool, tools: &[Fingerpr
             *answer = found.next();
         }
     }
-    let unknown = |tool: &Fingerprint| Arc::new(Answer::unknown(tool.to_string()));
+    let unknown = |tool: &Fingerprint| Answer::unknown(tool.to_string()).written();
     let answers = answers.into_iter().zip(tools);
     answers
         .map(|(answer, tool)| answer.unwrap_or_else(|| unknown(tool)))
@@ -564,7 +570,7 @@ async fn looked_up(
     ingest: &Ingest,
     sees_crawl: bool,
     tools: &[Fingerprint],
-) -> Option<Vec<Arc<Answer>>> {
+) -> Option<Vec<Arc<RawValue>>> {
     match app.store.told_drifts(tools).await {
         Ok(mut told) => {
             if !sees_crawl {
@@ -572,7 +578,7 @@ async fn looked_up(
             }
             let rule = &ingest.rules.fleet;
             let answers = tools.iter().zip(&told);
-            let answers = answers.map(|(tool, told)| Arc::new(Answer::of(tool.to_string(), told, rule)));
+            let answers = answers.map(|(tool, told)| Answer::of(tool.to_string(), told, rule).written());
             Some(answers.collect())
         }
         Err(error) => {

@@ -5,9 +5,12 @@
 //!
 //! Invariant: what one network sends shows nothing by itself, unless the settings of a private index say so.
 
+use std::sync::Arc;
+
 use mcpindex_contract::change::ChangeKind;
 use mcpindex_store::signals::{CrawlDrift, FleetDrift, ToldDefinition, ToldDrifts};
 use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::when::rfc3339;
 
@@ -100,6 +103,12 @@ impl Answer {
             drifted: Some(known.is_some()),
             known,
         }
+    }
+
+    /// As it is sent.
+    pub(crate) fn written(&self) -> Arc<RawValue> {
+        let written = to_raw_value(self).unwrap_or_else(|_| RawValue::NULL.to_owned());
+        Arc::from(written)
     }
 
     /// It could not be found out.

@@ -1,4 +1,5 @@
-//! What was just answered to "has this tool drifted?", so that a question that many ask is looked up once.
+//! What was just answered to "has this tool drifted?", as it is written, so that a question that many ask is looked up and
+//! written once.
 //!
 //! An answer is good for [`KEPT`], and only as long as this process has not changed what is told
 //! (`mcpindex_store::Store::told`): another process's counting or crawling is seen within that time.
@@ -10,7 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use mcpindex_contract::signal::Fingerprint;
+use serde_json::value::RawValue;
 
+#[cfg(test)]
 use super::fleet::Answer;
 
 /// How long an answer is good.
@@ -26,12 +29,12 @@ pub(crate) struct Recent(Mutex<Answers>);
 struct Answers {
     /// What the store had told when they were looked up.
     told: u64,
-    by_tool: HashMap<Fingerprint, (Instant, Arc<Answer>)>,
+    by_tool: HashMap<Fingerprint, (Instant, Arc<RawValue>)>,
 }
 
 impl Recent {
     /// For each tool the answer that is good still, when the store has told so much.
-    pub(crate) fn answers(&self, told: u64, tools: &[Fingerprint]) -> Vec<Option<Arc<Answer>>> {
+    pub(crate) fn answers(&self, told: u64, tools: &[Fingerprint]) -> Vec<Option<Arc<RawValue>>> {
         let answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let good = |tool| {
             let (since, answer) = answers.by_tool.get(tool)?;
@@ -41,7 +44,7 @@ impl Recent {
     }
 
     /// Keeps what was found of each tool when the store had told so much, which is asked before the looking up.
-    pub(crate) fn keep(&self, told: u64, tools: &[Fingerprint], found: &[Arc<Answer>]) {
+    pub(crate) fn keep(&self, told: u64, tools: &[Fingerprint], found: &[Arc<RawValue>]) {
         let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // What was found before a change may not push out what was found after it.
         if answers.told > told {
@@ -68,7 +71,7 @@ mod tests {
 
     /// Keeps one answer.
     fn keep(recent: &Recent, told: u64, tool: Fingerprint) {
-        let answer = Arc::new(Answer::unknown(tool.to_string()));
+        let answer = Answer::unknown(tool.to_string()).written();
         recent.keep(told, &[tool], &[answer]);
     }
 
@@ -79,11 +82,12 @@ mod tests {
             let answers = recent.answers(told, &tools.map(tool));
             let names = answers
                 .iter()
-                .map(|answer| answer.as_ref().map(|answer| answer.fp.clone()));
+                .map(|answer| answer.as_ref().map(|answer| answer.get().to_owned()));
+            let written = |number: &usize| Answer::unknown(tool(*number).to_string()).written();
             let expected = tools
                 .iter()
                 .zip(expected)
-                .map(|(number, is)| is.then(|| tool(*number).to_string()));
+                .map(|(number, is)| is.then(|| written(number).get().to_owned()));
             assert!(names.eq(expected), "{answers:?}");
         };
         check(0, [1, 2], [false, false]);
