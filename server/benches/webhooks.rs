@@ -267,6 +267,7 @@ async fn make(store: &Store, index: &str, receiver: SocketAddr, now: i64) {
         scopes: Scopes::of(&[Scope::Admin]),
         expires_at: None,
         network: None,
+        made_by: None,
     };
     store.add_key(&key, now).await.expect("a key");
     let http = reqwest::Client::builder().no_proxy().build().expect("a client");

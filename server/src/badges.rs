@@ -86,7 +86,7 @@ pub(crate) async fn badge(
         hash: None,
     };
     let answers = check::answers(&app, std::slice::from_ref(&question)).await?;
-    let (found, vetting) = answers.first().ok_or_else(Problem::no_page)?;
+    let (found, vetting) = &**answers.first().ok_or_else(Problem::no_page)?;
     let server = found.server.as_ref().ok_or_else(Problem::no_page)?;
     let (word, colour) = word(vetting, State(server.outcome));
     let identity = visible_within(&server.identity, IDENTITY);

@@ -51,7 +51,7 @@ const LIST_KEEPS: u64 = 300_000;
 type Service = StreamableHttpService<IndexServer, NeverSessionManager>;
 
 /// What answers at `/mcp`: POST alone, since nothing is ever told unasked.
-pub(crate) fn route(app: &App) -> MethodRouter<App> {
+pub(crate) fn route(app: &App) -> MethodRouter<Arc<App>> {
     let service = service(app);
     post(move |state: State<App>, request: Request| answer(service.clone(), state, request))
 }

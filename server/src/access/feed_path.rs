@@ -51,17 +51,13 @@ impl FeedToken {
 /// Whose own feeds this path leads to. Whether a token is mistyped, unknown, ended or of a disabled account is not told apart.
 pub(super) async fn holder(app: &App, path: &str, address: IpAddr) -> Result<Account, Problem> {
     let token = FeedToken::of_path(path).ok_or_else(Problem::unauthorized)?;
-    let limits = &app.access.limits;
-    if !limits.has_left(Counted::FailedKey, address) {
-        return Err(Problem::limited(
+    match app.store.feed_path_holder(token.hash(), app.now()).await? {
+        Some(holder) if app.login.may_be_signed_in(&holder) => Ok(holder),
+        _ if !app.access.limits.allows(Counted::FailedKey, address, 1) => Err(Problem::limited(
             "too many keys that don't work came from this address",
-        ));
+        )),
+        _ => Err(Problem::unauthorized()),
     }
-    let holder = app.store.feed_path_holder(token.hash(), app.now()).await?;
-    holder.ok_or_else(|| {
-        limits.allows(Counted::FailedKey, address, 1);
-        Problem::unauthorized()
-    })
 }
 
 #[cfg(test)]

@@ -11,11 +11,12 @@ use mcpindex_store::accounts::Scope;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::keys::{day, holder, refused};
+use super::keys::{day, holder};
 use crate::access::Caller;
 use crate::access::feed_path::FeedToken;
 use crate::app::App;
 use crate::links;
+use crate::login::key::refused;
 use crate::problem::Problem;
 use crate::when::rfc3339;
 

@@ -4,6 +4,7 @@
 //! in one line that the agent reads.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use mcpindex::visible::visible_within;
 use mcpindex_contract::change::{Change, ChangeKind, Subject, Treatment};
@@ -247,7 +248,8 @@ fn told(answer: &impl Serialize, text: String) -> Result<CallToolResult, Problem
 async fn check_tool(app: &App, arguments: JsonObject) -> Result<CallToolResult, Problem> {
     let asked: CheckTool = read(arguments)?;
     let question = QuestionBody::by_name(asked.server, Some(asked.tool), asked.digest);
-    let (answer, found, vetting) = checked(app, question).await?;
+    let (answer, checked) = checked(app, question).await?;
+    let (found, vetting) = &*checked;
     let words = || {
         let definition = found.definition.as_deref()?;
         Some(untrusted::of_tool(found.tool.as_deref()?, definition))
@@ -256,13 +258,14 @@ async fn check_tool(app: &App, arguments: JsonObject) -> Result<CallToolResult, 
         untrusted_text: asked.include_untrusted.then(words),
         answer,
     };
-    told(&body, verdict_text(app, &found, &vetting))
+    told(&body, verdict_text(app, found, vetting))
 }
 
 async fn check_server(app: &App, arguments: JsonObject) -> Result<CallToolResult, Problem> {
     let asked: CheckServer = read(arguments)?;
     let question = QuestionBody::by_name(asked.server, None, None);
-    let (answer, found, vetting) = checked(app, question).await?;
+    let (answer, checked) = checked(app, question).await?;
+    let (found, vetting) = &*checked;
     let observation = found
         .server
         .as_ref()
@@ -277,14 +280,19 @@ async fn check_server(app: &App, arguments: JsonObject) -> Result<CallToolResult
             .then(|| surface.as_ref().map(untrusted::of_server)),
         answer,
     };
-    told(&body, verdict_text(app, &found, &vetting))
+    told(&body, verdict_text(app, found, vetting))
 }
 
-async fn checked(app: &App, question: QuestionBody) -> Result<(AnswerBody, Sightings, Vetting), Problem> {
+type Checked = Arc<(Sightings, Vetting)>;
+
+async fn checked(app: &App, question: QuestionBody) -> Result<(AnswerBody, Checked), Problem> {
     let question = check::question(question).map_err(|expected| not_usable(&expected))?;
     let mut answers = check::answers(app, std::slice::from_ref(&question)).await?;
     match answers.pop() {
-        Some((found, vetting)) => Ok((check::answer_body(&question, &found, &vetting), found, vetting)),
+        Some(checked) => {
+            let (found, vetting) = &*checked;
+            Ok((check::answer_body(&question, found, vetting), checked))
+        }
         None => Err(Problem::internal(&"a question without an answer")),
     }
 }
