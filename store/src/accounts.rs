@@ -357,15 +357,34 @@ impl Store {
     }
 
     /// Makes members of all accounts of this issuer; how many were more.
-    pub async fn demote_all_of(&self, issuer: &str) -> Result<u64, StoreError> {
+    pub async fn demote_all_of(&self, issuer: &str, now: i64) -> Result<usize, StoreError> {
         let mut session = self.write().await?;
         hold_admins(&mut session).await?;
-        let demoted = on!(session, connection => {
-            sqlx::query("UPDATE account SET role = 'member' WHERE issuer = $1 AND role <> 'member'")
-                .bind(stored(issuer)).execute(connection).await?.rows_affected()
+        let demoted: Vec<AccountRow> = on!(session, connection => {
+            sqlx::query_as(concat!(
+                "UPDATE account SET role = 'member' WHERE issuer = $1 AND role <> 'member' RETURNING",
+                account!("", "")
+            ))
+            .bind(stored(issuer)).fetch_all(connection).await?
         });
+        let demoted: Vec<Account> = demoted
+            .into_iter()
+            .map(account_from_row)
+            .collect::<Result<_, _>>()?;
+        for account in &demoted {
+            let detail = Some("member, as all of this issuer");
+            note(
+                &mut session,
+                SHELL,
+                Action::RoleGiven,
+                &account.who(),
+                detail,
+                now,
+            )
+            .await?;
+        }
         session.commit().await?;
-        Ok(demoted)
+        Ok(demoted.len())
     }
 
     /// The issuers of enabled accounts, and how many each has.

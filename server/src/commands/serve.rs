@@ -96,7 +96,7 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
             (Ink::Plain, warning.to_owned()),
         ])?;
     }
-    if !app.login.has(Named::Dev) && app.store.demote_all_of(DEV).await? > 0 {
+    if !app.login.has(Named::Dev) && app.store.demote_all_of(DEV, app.now()).await? > 0 {
         tracing::warn!(
             "who signed in at this index while [login] dev was on is no admin and no approver any more"
         );

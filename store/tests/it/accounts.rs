@@ -209,15 +209,20 @@ async fn all_of_an_issuer_are_members_again() {
             ..known_as("bob")
         };
         let bob = store.sign_in(&dev, NOW).await.unwrap().id;
-        store.set_role(bob, Role::Admin).await.unwrap();
+        store.set_role(bob, Role::Admin, NOW).await.unwrap();
         assert_eq!(
             store.issuers().await.unwrap(),
             [("dev".to_owned(), 1), ("https://id.example".to_owned(), 1)]
         );
-        assert_eq!(store.demote_all_of("dev").await.unwrap(), 1);
-        assert_eq!(store.demote_all_of("dev").await.unwrap(), 0);
+        assert_eq!(store.demote_all_of("dev", NOW).await.unwrap(), 1);
+        assert_eq!(store.demote_all_of("dev", NOW).await.unwrap(), 0);
         assert_eq!(is_now(&store, bob).await, (Role::Member, true));
         assert_eq!(is_now(&store, ann).await, (Role::Admin, true));
+        let line = store.audit(None, 1).await.unwrap().remove(0);
+        assert_eq!(
+            (line.object.as_str(), line.detail.as_deref()),
+            ("bob@dev", Some("member, as all of this issuer"))
+        );
     })
     .await;
 }

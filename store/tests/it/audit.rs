@@ -6,7 +6,7 @@ use mcpindex_store::audit::{Action, NewLine};
 use mcpindex_store::signals::Network;
 use mcpindex_store::testing::on_each_backend;
 
-use crate::accounts::{DAY, NOW, admin, key, material, sign_in};
+use crate::accounts::{DAY, NOW, admin, key, material, sign_in, successor};
 
 /// The lines from the oldest on, without those of before `skip`. Ids of keys are written `KEY`.
 async fn lines(store: &Store, skip: usize) -> Vec<String> {
@@ -96,7 +96,8 @@ async fn what_becomes_of_a_key_is_told() {
     on_each_backend(async |store| {
         let ann = sign_in(&store, "ann").await.id;
         let id = store.add_key(&key(ann, "one"), NOW).await.unwrap().id;
-        let rotating = store.rotate_key(&id, Some(ann), SecretHash::of("two"), "mcpk_", None, NOW);
+        let two = successor("two");
+        let rotating = store.rotate_key(&id, Some(ann), &two, NOW);
         let second = rotating.await.unwrap().unwrap().id;
         assert!(!store.revoke_key(&id, Some(ann + 1), NOW).await.unwrap());
         store.revoke_key(&id, Some(ann), NOW).await.unwrap();
