@@ -819,7 +819,7 @@ async fn an_admin_makes_tests_and_removes_a_webhook_on_the_page() {
     let fields = [("login", "ada"), ("next", &browser::field(&page, "next"))];
     browser.post("/auth/dev", &fields).await;
     assert_eq!(browser.get("/admin/webhooks").await.status, 403);
-    let ada = store.find_accounts("ada").await.unwrap().remove(0);
+    let ada = store.find_accounts("login:ada").await.unwrap().remove(0);
     store.set_role(ada.id, Role::Admin, NOW).await.unwrap();
     let token = browser.token("/admin/webhooks").await;
     let url = receiver.url();
