@@ -115,7 +115,7 @@ pub(crate) async fn gate(app: &App, mut request: Request, next: Next) -> Respons
     let address = app.access.sender(request.extensions(), request.headers());
     let is_for_programs = is_for_programs(request.uri().path());
     if door == Door::FeedPath {
-        return match feed_path::holder(&app, request.uri().path(), address).await {
+        return match Box::pin(feed_path::holder(app, request.uri().path(), address)).await {
             Ok(_) => {
                 request.extensions_mut().insert(Caller::FeedPath);
                 for_them_alone(next.run(request).await)
