@@ -139,6 +139,7 @@ impl std::str::FromStr for AllowedHost {
             || url.query().is_some()
             || url.fragment().is_some()
             || host.contains(['*', '%', '/', '\\', ' '])
+            || host.ends_with(':')
         {
             return Err(no_host());
         }
