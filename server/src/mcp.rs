@@ -98,7 +98,10 @@ async fn answer(service: Service, State(app): State<App>, mut request: Request) 
     }
     let address = app.access.sender(request.extensions(), request.headers());
     if !app.access.limits.allows(Counted::Lookups, address, 1) {
-        return Err(Problem::limited("too much was asked from this address"));
+        return Err(Problem::limited(
+            app.access.limits.come_again(Counted::Lookups),
+            "too much was asked from this address",
+        ));
     }
     // Who asks is settled, and nothing below needs to see what proved it.
     for secret in [AUTHORIZATION, COOKIE] {

@@ -15,7 +15,6 @@ use mcpindex_store::accounts::Scope;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::access::limits::COME_AGAIN;
 use crate::access::redaction::{redacted, shown_path};
 use crate::app::App;
 use crate::headers::forget_body;
@@ -35,6 +34,8 @@ pub(crate) struct Problem {
     parameter: Option<String>,
     /// What to search for, to go on.
     search: Option<String>,
+    /// Seconds after which the same may be asked again.
+    retry_after: Option<u64>,
     /// Where to go on first, on pages.
     way: Option<Box<Link>>,
 }
@@ -86,6 +87,7 @@ impl Problem {
             detail,
             parameter: None,
             search: None,
+            retry_after: None,
             way: None,
         }
     }
@@ -197,14 +199,22 @@ impl Problem {
         Problem::new(StatusCode::CONFLICT, "conflict", "Not as things stand", detail)
     }
 
-    /// Too much came from one address.
-    pub(crate) fn limited(detail: &str) -> Problem {
-        Problem::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "rate-limited",
-            "Too much at once",
-            format!("{detail}; try again in a minute"),
-        )
+    /// Too much came from one sender, who may come again after so many seconds.
+    pub(crate) fn limited(after: u64, detail: &str) -> Problem {
+        let minutes = after.div_ceil(60);
+        let when = match minutes {
+            0 | 1 => "a minute".to_owned(),
+            minutes => format!("{minutes} minutes"),
+        };
+        Problem {
+            retry_after: Some(after),
+            ..Problem::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "rate-limited",
+                "Too much at once",
+                format!("{detail}; try again in {when}"),
+            )
+        }
     }
 
     /// There is a key in the request's path or query.
@@ -376,12 +386,12 @@ impl IntoResponse for Problem {
                 let challenge = HeaderValue::from_static("Bearer realm=\"mcpindex\"");
                 response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
             }
-            StatusCode::TOO_MANY_REQUESTS => {
-                response
-                    .headers_mut()
-                    .insert(RETRY_AFTER, HeaderValue::from(COME_AGAIN));
-            }
             _ => {}
+        }
+        if let Some(seconds) = self.retry_after {
+            response
+                .headers_mut()
+                .insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         response.extensions_mut().insert(self);
         response

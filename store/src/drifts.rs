@@ -163,11 +163,13 @@ impl Store {
         let Some(words) = search::anywhere(&session, question) else {
             return Ok(Vec::new());
         };
+        search::go_by_indexes(&mut session).await?;
         let rows: Vec<DriftRow> = match &mut session {
             Session::Sqlite(transaction) => {
                 sqlx::query_as(drift!(
                     "d.replaced_at IS NULL AND d.identity IN (
-                         SELECT w.identity FROM server_words_index i JOIN server_words w ON w.id = i.rowid
+                         SELECT w.identity
+                         FROM server_words_index i JOIN server_words w INDEXED BY server_words_place ON w.id = i.rowid
                          WHERE server_words_index MATCH $1)
                      ORDER BY d.id DESC LIMIT $2"
                 ))

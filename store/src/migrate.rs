@@ -44,6 +44,7 @@ migrations! {
     15 "0015_approvals",
     16 "0016_webhooks",
     17 "0017_feed_paths",
+    18 "0018_search_order",
 }
 
 /// From this migration on there are approvals.

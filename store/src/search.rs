@@ -96,6 +96,7 @@ impl Store {
             return Ok(found);
         }
         let mut session = self.read().await?;
+        go_by_indexes(&mut session).await?;
         for matched in Matched::ALL {
             let left = limit - surfaces::count(found.len());
             let after = match after {
@@ -129,19 +130,39 @@ async fn matching(
     Ok(match session {
         Session::Sqlite(transaction) => {
             sqlx::query_as(
-                "SELECT w.identity, w.names_length FROM server_words_index i JOIN server_words w ON w.id = i.rowid
+                "SELECT w.identity, w.names_length
+                 FROM server_words_index i JOIN server_words w INDEXED BY server_words_place ON w.id = i.rowid
                  WHERE server_words_index MATCH $1 AND (w.names_length, w.identity) > ($2, $3)
                  ORDER BY w.names_length, w.identity LIMIT $4",
             )
-            .bind(in_fts5(asked, matched)).bind(length).bind(identity).bind(limit)
-            .fetch_all(&mut **transaction).await?
+            .bind(in_fts5(asked, matched))
+            .bind(length)
+            .bind(identity)
+            .bind(limit)
+            .fetch_all(&mut **transaction)
+            .await?
         }
         Session::Postgres(transaction) => {
             sqlx::query_as(in_tsvector(matched))
-                .bind(in_tsquery(asked)).bind(length).bind(identity).bind(limit)
-                .fetch_all(&mut **transaction).await?
+                .bind(in_tsquery(asked))
+                .bind(length)
+                .bind(identity)
+                .bind(limit)
+                .fetch_all(&mut **transaction)
+                .await?
         }
     })
+}
+
+/// On Postgres, holds for the rest of the transaction: its planner doesn't know that to work the words of a row out takes far
+/// longer than to read it, and would do so for all rows where many match.
+pub(crate) async fn go_by_indexes(session: &mut Session) -> Result<(), StoreError> {
+    if let Session::Postgres(transaction) = session {
+        sqlx::query("SET LOCAL enable_seqscan = off")
+            .execute(&mut **transaction)
+            .await?;
+    }
+    Ok(())
 }
 
 /// What a database is asked to find servers in which each word begins a word of names, tools or texts; `None`: no word is asked.
@@ -195,6 +216,17 @@ macro_rules! names {
     };
 }
 
+/// And not already there: a set that is found by an index too, so that no row's words are worked out.
+macro_rules! but_not {
+    ($condition:expr) => {
+        concat!(
+            " AND id NOT IN (SELECT id FROM server_words WHERE ",
+            $condition,
+            ")"
+        )
+    };
+}
+
 macro_rules! names_and_tools {
     () => {
         "array_to_tsvector(string_to_array(names, ' ') || string_to_array(tools, ' ')) @@ $1::tsquery"
@@ -211,14 +243,8 @@ macro_rules! everywhere {
 fn in_tsvector(matched: Matched) -> &'static str {
     match matched {
         Matched::Name => in_postgres!(names!()),
-        Matched::Tool => in_postgres!(concat!(
-            everywhere!(),
-            " AND ",
-            names_and_tools!(),
-            " AND NOT ",
-            names!()
-        )),
-        Matched::Text => in_postgres!(concat!(everywhere!(), " AND NOT ", names_and_tools!())),
+        Matched::Tool => in_postgres!(concat!(names_and_tools!(), but_not!(names!()))),
+        Matched::Text => in_postgres!(concat!(everywhere!(), but_not!(names_and_tools!()))),
     }
 }
 

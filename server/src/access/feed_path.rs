@@ -54,6 +54,7 @@ pub(super) async fn holder(app: &App, path: &str, address: IpAddr) -> Result<Acc
     match app.store.feed_path_holder(token.hash(), app.now()).await? {
         Some(holder) if app.login.may_be_signed_in(&holder) => Ok(holder),
         _ if !app.access.limits.allows(Counted::FailedKey, address, 1) => Err(Problem::limited(
+            app.access.limits.come_again(Counted::FailedKey),
             "too many keys that don't work came from this address",
         )),
         _ => Err(Problem::unauthorized()),

@@ -145,6 +145,7 @@ impl Keys {
             // Who has a key that works is let in, whatever others behind the same address bring.
             None if !app.access.limits.allows(Counted::FailedKey, address, 1) => {
                 return Err(Problem::limited(
+                    app.access.limits.come_again(Counted::FailedKey),
                     "too many keys that don't work came from this address",
                 ));
             }

@@ -28,9 +28,6 @@ const SITE: u64 = 50;
 const MINUTE: i64 = 60;
 const HOUR: i64 = 3_600;
 
-/// Seconds after which a sender that was limited may come again: the length of a minute's window.
-pub(crate) const COME_AGAIN: u64 = 60;
-
 /// How much one sender may do, as the settings say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rates {
@@ -185,6 +182,13 @@ impl Limits {
         }
     }
 
+    /// Seconds after which a sender that was limited may come again: until the window ends.
+    pub(crate) fn come_again(&self, counted: Counted) -> u64 {
+        let (_, length) = self.rate(counted);
+        let left = length - self.clock.unix_seconds().rem_euclid(length);
+        u64::try_from(left).unwrap_or(1)
+    }
+
     /// Uses up `amount` for this sender; false, and nothing used, when that is more than is left.
     pub(crate) fn allows<'s>(&self, counted: Counted, sender: impl Into<Sender<'s>>, amount: u64) -> bool {
         let (rate, length) = self.rate(counted);
@@ -332,6 +336,16 @@ mod tests {
         assert!(limits.allows(Counted::Signals, address("192.0.2.1"), 1));
         hand.0.store(180, Ordering::Relaxed);
         assert!(allows("192.0.2.1", 3));
+    }
+
+    #[test]
+    fn who_did_too_much_may_come_again_when_the_window_ends() {
+        let (limits, hand) = limits(1);
+        hand.0.store(2 * HOUR + 90, Ordering::Relaxed);
+        assert_eq!(limits.come_again(Counted::Lookups), 30);
+        assert_eq!(limits.come_again(Counted::Signals), 3_510);
+        hand.0.store(2 * HOUR, Ordering::Relaxed);
+        assert_eq!(limits.come_again(Counted::Signals), 3_600);
     }
 
     #[test]

@@ -205,7 +205,10 @@ pub(crate) async fn check(State(app): State<App>, request: Request) -> Result<Js
     let questions = read(request).await?;
     let amount = u64::try_from(questions.len()).unwrap_or(u64::MAX);
     if !app.access.limits.allows(Counted::Lookups, address, amount) {
-        return Err(Problem::limited("too much was asked from this address"));
+        return Err(Problem::limited(
+            app.access.limits.come_again(Counted::Lookups),
+            "too much was asked from this address",
+        ));
     }
     let items = answers(&app, &questions).await?;
     Ok(Json(AnswersBody {

@@ -159,6 +159,7 @@ pub(crate) fn may_make(app: &App, account: i64) -> Result<(), Problem> {
     {
         true => Ok(()),
         false => Err(Problem::limited(
+            app.access.limits.come_again(Counted::KeyMade),
             "50 keys of this account were made within an hour",
         )),
     }
@@ -348,7 +349,10 @@ pub(crate) async fn revoke(
 pub(crate) async fn report_leak(State(app): State<App>, request: Request) -> Result<StatusCode, Problem> {
     let address = app.access.sender(request.extensions(), request.headers());
     if !app.access.limits.allows(Counted::LeakReport, address, 1) {
-        return Err(Problem::limited("too many keys were reported from this address"));
+        return Err(Problem::limited(
+            app.access.limits.come_again(Counted::LeakReport),
+            "too many keys were reported from this address",
+        ));
     }
     let body: ReportBody = body_of(request, REPORT).await?;
     if let Some(text) = KeyText::parse(body.key.trim()) {

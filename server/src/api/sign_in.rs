@@ -101,7 +101,10 @@ pub(crate) struct CodeBody {
 pub(crate) async fn cli_token(State(app): State<App>, request: Request) -> Result<Response, Problem> {
     let address = app.access.sender(request.extensions(), request.headers());
     if !app.access.limits.allows(Counted::CodeRedeemed, address, 1) {
-        return Err(Problem::limited("too many codes came from your address"));
+        return Err(Problem::limited(
+            app.access.limits.come_again(Counted::CodeRedeemed),
+            "too many codes came from your address",
+        ));
     }
     let brought: CodeBody = body_of(request, "`{\"code\": …, \"code_verifier\": …}`").await?;
     let challenge = challenge_of(&brought.code_verifier);
@@ -177,7 +180,10 @@ pub(crate) async fn device_code(State(app): State<App>, request: Request) -> Res
     device_is_on(&app)?;
     let address = app.access.sender(request.extensions(), request.headers());
     if !app.access.limits.allows(Counted::LoginStart, address, 1) {
-        return Err(Problem::limited("too many sign-ins were begun from your address"));
+        return Err(Problem::limited(
+            app.access.limits.come_again(Counted::LoginStart),
+            "too many sign-ins were begun from your address",
+        ));
     }
     let asked: DeviceBody = body_of(request, "`{\"name\": …}`").await?;
     let device = Secret::generate().map_err(|error| Problem::internal(&error))?;

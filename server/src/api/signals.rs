@@ -25,7 +25,7 @@ use super::shapes::{
     AnswerShape, AnswersShape, FingerprintsShape, InstallShape, NotRevokedShape, SignalBatch,
 };
 use crate::access::keys::KeyHolder;
-use crate::access::limits::{COME_AGAIN, Counted, Sender};
+use crate::access::limits::{Counted, Sender};
 use crate::access::{Access, Caller, Read};
 use crate::app::App;
 use crate::assets::hex;
@@ -83,11 +83,15 @@ const INVALID_FP: Refusal = refusal(StatusCode::BAD_REQUEST, "invalid_fp");
 const INVALID_FPS: Refusal = refusal(StatusCode::BAD_REQUEST, "invalid_fps");
 const MISSING_TOKEN: Refusal = refusal(StatusCode::UNAUTHORIZED, "missing_token");
 const REGISTERED: Refusal = refusal(StatusCode::CONFLICT, "already_registered");
-const LIMITED: Refusal = Refusal {
-    status: StatusCode::TOO_MANY_REQUESTS,
-    error: "rate_limited",
-    retry_after: Some(COME_AGAIN),
-};
+/// A sender who did too much may come again after so many seconds.
+fn limited(after: u64) -> Refusal {
+    Refusal {
+        status: StatusCode::TOO_MANY_REQUESTS,
+        error: "rate_limited",
+        retry_after: Some(after),
+    }
+}
+
 pub(super) const BUSY: Refusal = Refusal {
     status: StatusCode::SERVICE_UNAVAILABLE,
     error: "busy",
@@ -177,10 +181,12 @@ impl Asked {
             key.is_none_or(|key| limits.allows(counted, key, amount))
         };
         // A key may be used from many addresses, and an address have many keys.
-        if limits.allows(counted, self.address, amount) && by_key.is_none_or(allows_key) {
-            Ok(())
-        } else {
-            Err(LIMITED)
+        if !limits.allows(counted, self.address, amount) {
+            return Err(limited(limits.come_again(counted)));
+        }
+        match by_key {
+            Some(counted) if !allows_key(counted) => Err(limited(limits.come_again(counted))),
+            _ => Ok(()),
         }
     }
 

@@ -110,7 +110,10 @@ async fn form(app: &App, request: Request, too_many: &str) -> Result<OwnForm, Pr
         .all(|sender| limits.allows(Counted::DeviceEntry, sender, 1))
     {
         true => Ok(form),
-        false => Err(Problem::limited(too_many)),
+        false => Err(Problem::limited(
+            limits.come_again(Counted::DeviceEntry),
+            too_many,
+        )),
     }
 }
 

@@ -47,7 +47,10 @@ pub(crate) async fn setup(State(app): State<App>, uri: Uri, headers: HeaderMap) 
 pub(crate) async fn claim(State(app): State<App>, request: Request) -> Result<Response, Problem> {
     let form = OwnForm::of(&app, request).await?;
     if !app.access.limits.allows(Counted::SetupCode, form.address, 1) {
-        return Err(Problem::limited("too many set-up codes came from this address"));
+        return Err(Problem::limited(
+            app.access.limits.come_again(Counted::SetupCode),
+            "too many set-up codes came from this address",
+        ));
     }
     let claimed = match typed(form.fields.value("code").unwrap_or_default()) {
         Some(code) => {

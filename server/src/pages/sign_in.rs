@@ -215,7 +215,10 @@ pub(super) fn limit_starts(app: &App, request: &Request) -> Result<(), Problem> 
     let address = app.access.sender(request.extensions(), request.headers());
     match app.access.limits.allows(Counted::LoginStart, address, 1) {
         true => Ok(()),
-        false => Err(Problem::limited("too many sign-ins were begun from your address")),
+        false => Err(Problem::limited(
+            app.access.limits.come_again(Counted::LoginStart),
+            "too many sign-ins were begun from your address",
+        )),
     }
 }
 

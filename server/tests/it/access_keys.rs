@@ -315,7 +315,7 @@ async fn keys_of_one_account_are_made_at_a_pace() {
     let answer = index.ask(&one.text, Method::POST, KEYS, wish).await;
     assert_eq!(
         problem(&answer),
-        "429 50 keys of this account were made within an hour; try again in a minute"
+        "429 50 keys of this account were made within an hour; try again in 56 minutes"
     );
     let bob = account(&database.store, "bob").await;
     let other = key_of(&database.store, &bob, &[Scope::Read], None).await;

@@ -456,7 +456,7 @@ async fn too_much_is_refused_and_what_is_no_question_too() {
     assert_eq!(text(&send(&index, &[], &list).await), 200);
     assert_eq!(text(&send(&index, &[], &list).await), 200);
     let limited = send(&index, &[], &list).await;
-    assert_eq!((text(&limited), limited.header("retry-after")), (429, "60"));
+    assert_eq!((text(&limited), limited.header("retry-after")), (429, "55"));
     index.stop().await;
 }
 

@@ -533,7 +533,7 @@ async fn each_address_is_limited_by_itself() {
     let limited = index.post(HERE, DRIFT, batch(2..3)).await;
     assert_eq!(
         wire(&limited),
-        r#"429 | content-type: application/json | retry-after: 60 | cache-control: no-store | {"error":"rate_limited"}"#
+        r#"429 | content-type: application/json | retry-after: 55 | cache-control: no-store | {"error":"rate_limited"}"#
     );
     assert_eq!(status("192.0.2.2", DRIFT, batch(4..7)).await, 204);
     assert_eq!(index.kept().await, 5);

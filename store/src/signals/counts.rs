@@ -338,17 +338,17 @@ pub(super) async fn count_again(session: &mut Session, key: &Key, mark: i64) -> 
 }
 
 /// Takes an install out of the counts of one key that can name it, and leaves the number of signals as it was.
-pub(super) async fn forget(session: &mut Session, key: &Key, install: &[u8]) -> Result<bool, StoreError> {
+pub(super) async fn forget(session: &mut Session, key: &Key, install: &[u8]) -> Result<(), StoreError> {
     let row: Option<CountRow> = on!(*session, connection => {
         sqlx::query_as(counts!("WHERE tool_fp = $1 AND day = $2 AND transition = $3"))
             .bind(key.tool.as_slice()).bind(key.day).bind(key.transition.as_slice())
             .fetch_optional(connection).await?
     });
-    let Some(row) = row else { return Ok(false) };
+    let Some(row) = row else { return Ok(()) };
     let mut counts = Counts::of_row(&row)?;
     // Both, whatever the first says.
     if !(counts.authenticated.remove(install) | counts.anonymous.remove(install)) {
-        return Ok(false);
+        return Ok(());
     }
     let installs = counts
         .authenticated
@@ -364,34 +364,48 @@ pub(super) async fn forget(session: &mut Session, key: &Key, install: &[u8]) -> 
         .bind(i64::try_from(installs).unwrap_or(i64::MAX))
         .execute(connection).await?;
     });
-    Ok(true)
+    Ok(())
 }
 
-/// The keys of all counts after one, in order.
-pub(super) async fn keys_after(session: &mut Session, after: Option<&Key>) -> Result<Vec<Key>, StoreError> {
+/// The next counts after this one that know of an install, of as many as are read at a time, and the last that was read; `None`:
+/// there are no more.
+pub(super) async fn counts_with(
+    session: &mut Session,
+    after: Option<&Key>,
+    install: &[u8],
+) -> Result<Option<(Vec<Key>, Key)>, StoreError> {
     let first = Key {
         tool: [0; 16],
         day: i64::MIN,
         transition: [0; 16],
     };
     let after = after.unwrap_or(&first);
-    let rows: Vec<(Vec<u8>, i64, Vec<u8>)> = on!(*session, connection => {
+    type Row = (Vec<u8>, i64, Vec<u8>, Vec<u8>, Vec<u8>);
+    let rows: Vec<Row> = on!(*session, connection => {
         sqlx::query_as(
-            "SELECT tool_fp, day, transition FROM signal_rollup WHERE (tool_fp, day, transition) > ($1, $2, $3)
-             ORDER BY tool_fp, day, transition LIMIT $4",
+            "SELECT tool_fp, day, transition, authenticated, anonymous FROM signal_rollup
+             WHERE (tool_fp, day, transition) > ($1, $2, $3) ORDER BY tool_fp, day, transition LIMIT $4",
         )
         .bind(after.tool.as_slice()).bind(after.day).bind(after.transition.as_slice()).bind(PIECE)
         .fetch_all(connection).await?
     });
-    rows.into_iter()
-        .map(|(tool, day, transition)| {
-            Ok(Key {
-                tool: sixteen("tool's fingerprint", &tool)?,
-                day,
-                transition: sixteen("transition", &transition)?,
-            })
-        })
-        .collect()
+    let (mut with, mut last) = (Vec::new(), None);
+    for (tool, day, transition, authenticated, anonymous) in rows {
+        let key = Key {
+            tool: sixteen("tool's fingerprint", &tool)?,
+            day,
+            transition: sixteen("transition", &transition)?,
+        };
+        let mut sketches = [
+            Sketch::from_bytes(&authenticated)?,
+            Sketch::from_bytes(&anonymous)?,
+        ];
+        if sketches.iter_mut().any(|sketch| sketch.remove(install)) {
+            with.push(key.clone());
+        }
+        last = Some(key);
+    }
+    Ok(last.map(|last| (with, last)))
 }
 
 /// Takes the right to count, until the transaction ends. Gives the last signal that is counted.

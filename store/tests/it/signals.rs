@@ -322,6 +322,22 @@ async fn a_purged_install_is_in_no_row_and_no_count() {
 }
 
 #[tokio::test]
+async fn a_purge_in_many_pieces_leaves_nothing() {
+    on_each_backend(async |store| {
+        let one = InstallId::from_bytes(1_u128.to_be_bytes());
+        let hours = 0..120;
+        let signals: Vec<Received> = hours
+            .flat_map(|hour| [1, 2].map(|install| received(drift(install, NOW - hour * 3_600))))
+            .collect();
+        send(&store, &signals).await;
+        assert_eq!(store.purge_install(one).await.unwrap(), 120);
+        let counted = told(&store).await.unwrap();
+        assert_eq!((counted.anonymous, counted.signals), (1, 120));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_token_is_given_once_rotated_by_its_holder_and_taken_back() {
     on_each_database(async |database| {
         let store = &database.store;
