@@ -92,9 +92,13 @@ pub(crate) struct NewKeyBody {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WishBody {
+    #[schema(min_length = 1, max_length = 100)]
     name: String,
+    /// `read`, `ingest`, `admin`.
+    #[schema(min_items = 1)]
     scopes: Vec<String>,
     /// Null or left out: it has no end of its own. Whatever is asked for, it ends with the key that asks, at the latest.
+    #[schema(minimum = 1, maximum = 3650)]
     expires_in_days: Option<u32>,
 }
 

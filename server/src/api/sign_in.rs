@@ -214,6 +214,7 @@ pub(crate) async fn device_code(State(app): State<App>, request: Request) -> Res
 /// Which sign-in.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct PollBody {
+    #[schema(min_length = 1)]
     device_code: String,
 }
 

@@ -65,11 +65,14 @@ pub(crate) struct NewWebhookBody {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WebhookWishBody {
+    #[schema(min_length = 1)]
     name: String,
-    /// `json`, `slack` or `github-issue`.
+    #[schema(pattern = "^(json|slack|github-issue)$")]
     form: String,
+    #[schema(min_length = 1)]
     destination: String,
-    /// `all` (left out, it is this) or `safety-relevant`.
+    /// Left out, it is `all`.
+    #[schema(pattern = "^(all|safety-relevant)$")]
     severity: Option<String>,
     #[serde(default)]
     servers: Vec<String>,
