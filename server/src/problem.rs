@@ -35,7 +35,7 @@ pub(crate) struct Problem {
     /// What to search for, to go on.
     search: Option<String>,
     /// Seconds after which the same may be asked again.
-    retry_after: Option<u64>,
+    retry_after: Option<u16>,
     /// Where to go on first, on pages.
     way: Option<Box<Link>>,
 }
@@ -200,7 +200,7 @@ impl Problem {
     }
 
     /// Too much came from one sender, who may come again after so many seconds.
-    pub(crate) fn limited(after: u64, detail: &str) -> Problem {
+    pub(crate) fn limited(after: u16, detail: &str) -> Problem {
         let minutes = after.div_ceil(60);
         let when = match minutes {
             0 | 1 => "a minute".to_owned(),
