@@ -381,12 +381,9 @@ impl IntoResponse for Problem {
     /// The bare status with the problem beside it, for [`render`] to write.
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
-        match self.status {
-            StatusCode::UNAUTHORIZED => {
-                let challenge = HeaderValue::from_static("Bearer realm=\"mcpindex\"");
-                response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
-            }
-            _ => {}
+        if self.status == StatusCode::UNAUTHORIZED {
+            let challenge = HeaderValue::from_static("Bearer realm=\"mcpindex\"");
+            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
         }
         if let Some(seconds) = self.retry_after {
             response
