@@ -35,7 +35,7 @@ pub(crate) struct Problem {
     /// What to search for, to go on.
     search: Option<String>,
     /// Seconds after which the same may be asked again.
-    retry_after: Option<u64>,
+    retry_after: Option<u16>,
     /// Where to go on first, on pages.
     way: Option<Box<Link>>,
 }
@@ -210,7 +210,7 @@ impl Problem {
     }
 
     /// Too much came from one sender, who may come again after so many seconds.
-    pub(crate) fn limited(after: u64, detail: &str) -> Problem {
+    pub(crate) fn limited(after: u16, detail: &str) -> Problem {
         let minutes = after.div_ceil(60);
         let when = match minutes {
             0 | 1 => "a minute".to_owned(),
@@ -391,12 +391,9 @@ impl IntoResponse for Problem {
     /// The bare status with the problem beside it, for [`render`] to write.
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
-        match self.status {
-            StatusCode::UNAUTHORIZED => {
-                let challenge = HeaderValue::from_static("Bearer realm=\"mcpindex\"");
-                response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
-            }
-            _ => {}
+        if self.status == StatusCode::UNAUTHORIZED {
+            let challenge = HeaderValue::from_static("Bearer realm=\"mcpindex\"");
+            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
         }
         if let Some(seconds) = self.retry_after {
             response

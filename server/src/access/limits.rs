@@ -183,10 +183,10 @@ impl Limits {
     }
 
     /// Seconds after which a sender that was limited may come again: until the window ends.
-    pub(crate) fn come_again(&self, counted: Counted) -> u64 {
+    pub(crate) fn come_again(&self, counted: Counted) -> u16 {
         let (_, length) = self.rate(counted);
         let left = length - self.clock.unix_seconds().rem_euclid(length);
-        u64::try_from(left).unwrap_or(1)
+        u16::try_from(left).unwrap_or(u16::MAX)
     }
 
     /// Uses up `amount` for this sender; false, and nothing used, when that is more than is left.

@@ -84,11 +84,11 @@ const INVALID_FPS: Refusal = refusal(StatusCode::BAD_REQUEST, "invalid_fps");
 const MISSING_TOKEN: Refusal = refusal(StatusCode::UNAUTHORIZED, "missing_token");
 const REGISTERED: Refusal = refusal(StatusCode::CONFLICT, "already_registered");
 /// A sender who did too much may come again after so many seconds.
-fn limited(after: u64) -> Refusal {
+fn limited(after: u16) -> Refusal {
     Refusal {
         status: StatusCode::TOO_MANY_REQUESTS,
         error: "rate_limited",
-        retry_after: Some(after),
+        retry_after: Some(after.into()),
     }
 }
 
