@@ -10,8 +10,7 @@ use std::time::Duration;
 use mcpindex_contract::approval::{DEFAULT_TENANT, Decision, Record};
 use mcpindex_contract::digest::Digest;
 use mcpindex_store::accounts::{Account, Role};
-use mcpindex_store::approvals::{Appended, NewDecision};
-use mcpindex_store::sightings::{Question, Reference};
+use mcpindex_store::approvals::{Appended, MAX_RECORDS, NewDecision};
 use mcpindex_store::{Store, StoreError};
 use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::time::{sleep, timeout};
@@ -40,6 +39,12 @@ pub(crate) struct Wish {
     pub(crate) expires_at: Option<i64>,
 }
 
+impl Wish {
+    fn about(&self) -> (&str, &str, Digest) {
+        (&self.identity, &self.tool, self.digest)
+    }
+}
+
 /// Why nothing was decided.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DecideError {
@@ -48,16 +53,19 @@ pub(crate) enum DecideError {
         "only an approver or an admin decides; an admin gives the role with `mcpindex-server admin role NAME approver`"
     )]
     NotAllowed,
-    /// This definition was seen nowhere, so nobody can have been shown it.
-    #[error("decisions[{item}]: the index has not seen this definition of the tool at this server")]
-    NotShown { item: usize },
+    /// Nobody can have been shown what this one is about.
+    #[error("decisions[{item}]: {}", match .decision {
+        Decision::Withdraw => "nobody has decided about this definition, so there is nothing to withdraw",
+        Decision::Approve | Decision::Refuse => "the index has not seen this definition of the tool at this server",
+    })]
+    NotShown { item: usize, decision: Decision },
     /// Others have decided about the same definitions since.
     #[error("others have decided about the same definitions since")]
     Conflict(Vec<Record>),
     /// It is too late, or another's decision.
     #[error("record {sequence} {why}")]
     NotUndone { sequence: u64, why: &'static str },
-    /// The request is no decision.
+    /// It is nothing that could be decided.
     #[error("{0}")]
     Bad(String),
     #[error(transparent)]
@@ -89,11 +97,6 @@ impl Approvals {
         }
     }
 
-    /// How many people an approval takes.
-    pub(crate) fn needed(&self) -> u8 {
-        self.needed
-    }
-
     /// Returns when there are records after this one, or after this time, or when there is no more to wait for.
     pub(crate) async fn wait(&self, store: &Store, after: u64, longest: Duration) {
         let Ok(_place) = self.waiting.try_acquire() else {
@@ -102,28 +105,23 @@ impl Approvals {
         let mut head = self.head.subscribe();
         let told = async {
             tokio::select! {
-                () = async { drop(head.wait_for(|head| *head > after).await) } => {}
-                // One of those who wait looks for all of them; when it goes, another does.
-                _turn = self.looking.lock() => self.look(store, after).await,
+                _ = head.wait_for(|head| *head > after) => {}
+                () = self.look(store) => {}
                 () = self.stop.cancelled() => {}
             }
         };
         let _ = timeout(longest, told).await;
     }
 
-    async fn look(&self, store: &Store, after: u64) {
-        while !self.stop.is_cancelled() {
+    /// One of those who wait looks for all of them; when it goes, another does.
+    async fn look(&self, store: &Store) {
+        let _turn = self.looking.lock().await;
+        loop {
             match store.approvals_head(DEFAULT_TENANT).await {
                 Ok(head) => self.tell(head),
                 Err(error) => tracing::warn!(%error, "whether somebody decided could not be looked up"),
             }
-            if *self.head.borrow() > after {
-                return;
-            }
-            tokio::select! {
-                () = sleep(LOOK) => {}
-                () = self.stop.cancelled() => {}
-            }
+            sleep(LOOK).await;
         }
     }
 
@@ -147,12 +145,10 @@ pub(crate) async fn decide(
         return Err(DecideError::NotAllowed);
     }
     if wishes.is_empty() || wishes.len() > MOST {
-        return Err(DecideError::Bad(format!("1 to {MOST} decisions")));
+        return Err(DecideError::Bad(format!("a call takes 1 to {MOST} decisions")));
     }
-    for (item, wish) in wishes.iter().enumerate() {
-        if !was_shown(app, wish).await? {
-            return Err(DecideError::NotShown { item });
-        }
+    if let Some((item, decision)) = first_not_shown(app, wishes).await? {
+        return Err(DecideError::NotShown { item, decision });
     }
     append(app, account, wishes, seen).await
 }
@@ -199,28 +195,25 @@ async fn append(
     }
 }
 
-/// Whether the index saw this definition at this server under this name; of what is withdrawn, whether it was decided about.
-async fn was_shown(app: &App, wish: &Wish) -> Result<bool, DecideError> {
-    if wish.decision == Decision::Withdraw {
-        let about = app
-            .store
-            .decisions_about(DEFAULT_TENANT, &wish.identity, &wish.tool, wish.digest)
-            .await?;
-        return Ok(!about.is_empty());
-    }
-    let question = Question {
-        server: Reference::Name(wish.identity.clone()),
-        tool: Some(Reference::Name(wish.tool.clone())),
-        digest: Some(wish.digest),
-        hash: None,
+/// The first of these that nobody can have been shown: the index never saw that definition at that server under that name; of what
+/// is withdrawn, nobody decided about it.
+async fn first_not_shown(app: &App, wishes: &[Wish]) -> Result<Option<(usize, Decision)>, DecideError> {
+    let definitions: Vec<(&str, &str, Digest)> = wishes.iter().map(Wish::about).collect();
+    let declared = app.store.were_declared(&definitions).await?;
+    let withdrawn = wishes.iter().filter(|wish| wish.decision == Decision::Withdraw);
+    let withdrawn: Vec<Digest> = withdrawn.map(|wish| wish.digest).collect();
+    let decided = app.store.decisions_about(DEFAULT_TENANT, &withdrawn).await?;
+    let is_shown = |(wish, declared): (&Wish, bool)| match wish.decision {
+        Decision::Withdraw => decided.iter().any(|record| about(record) == wish.about()),
+        Decision::Approve | Decision::Refuse => declared,
     };
-    let found = app.store.sightings(&[question], app.now()).await?;
-    Ok(found.iter().flat_map(|found| &found.servers).any(|found| {
-        let is_it = (found.server.as_ref()).is_some_and(|server| server.identity == wish.identity);
-        is_it
-            && (found.namesakes.contains(&wish.digest)
-                || (found.declared.iter()).any(|sighting| sighting.digest == wish.digest))
-    }))
+    let items = wishes.iter().zip(declared).enumerate();
+    let mut not_shown = items.filter(|(_, item)| !is_shown(*item));
+    Ok(not_shown.next().map(|(item, (wish, _))| (item, wish.decision)))
+}
+
+fn about(record: &Record) -> (&str, &str, Digest) {
+    (&record.identity, &record.tool, record.digest)
 }
 
 /// Takes back what this person decided within the last minute: what stood before is decided again, or else the decision withdrawn.
@@ -232,20 +225,27 @@ pub(crate) async fn undo(
     if account.role == Role::Member {
         return Err(DecideError::NotAllowed);
     }
-    if sequences.is_empty() || sequences.len() > MOST {
-        return Err(DecideError::Bad(format!("1 to {MOST} numbers of records")));
+    let (Some(first), Some(last)) = (sequences.iter().min(), sequences.iter().max()) else {
+        return Err(DecideError::Bad("no number of a record was given".to_owned()));
+    };
+    if sequences.len() > MOST {
+        return Err(DecideError::Bad(format!(
+            "a call takes at most {MOST} numbers of records"
+        )));
     }
-    let now = app.now();
-    let mut wishes = Vec::with_capacity(sequences.len());
+    let (now, who) = (app.now(), account.who());
+    // What one person decided within a minute lies close together.
+    let before = first.saturating_sub(1);
+    let (_, found) = app
+        .store
+        .approvals_since(DEFAULT_TENANT, before, MAX_RECORDS)
+        .await?;
+    let mut undone = Vec::with_capacity(sequences.len());
     for sequence in sequences.iter().copied() {
         let not_undone = |why| DecideError::NotUndone { sequence, why };
-        let before = sequence
-            .checked_sub(1)
-            .ok_or(not_undone("is no record's number"))?;
-        let (_, found) = app.store.approvals_since(DEFAULT_TENANT, before, 1).await?;
-        let record = found.into_iter().find(|record| record.sequence == sequence);
+        let record = found.iter().find(|record| record.sequence == sequence);
         let record = record.ok_or(not_undone("is not there"))?;
-        if record.subject != account.who() {
+        if record.subject != who {
             return Err(not_undone("is another's decision"));
         }
         if now - record.at > UNDO {
@@ -253,27 +253,43 @@ pub(crate) async fn undo(
                 "is older than a minute: decide anew, or withdraw the decision",
             ));
         }
-        let (identity, tool) = (record.identity, record.tool);
-        let mut about = app
-            .store
-            .decisions_about(DEFAULT_TENANT, &identity, &tool, record.digest)
-            .await?;
-        let later: Vec<Record> = about.extract_if(.., |other| other.sequence > sequence).collect();
-        if !later.is_empty() {
-            return Err(DecideError::Conflict(later));
+        undone.push(record);
+    }
+    let digests: Vec<Digest> = undone.iter().map(|record| record.digest).collect();
+    let decided = app.store.decisions_about(DEFAULT_TENANT, &digests).await?;
+    let mut wishes = Vec::with_capacity(undone.len());
+    for record in undone {
+        let mut others: Vec<&Record> = decided
+            .iter()
+            .filter(|other| about(other) == about(record))
+            .collect();
+        others.sort_unstable_by_key(|other| other.sequence);
+        if others.iter().any(|other| other.sequence > record.sequence) {
+            others.retain(|other| other.sequence > record.sequence);
+            return Err(DecideError::Conflict(others.into_iter().cloned().collect()));
         }
-        let stood = about.into_iter().rev().find(|other| other.sequence < sequence);
-        let stood = stood.filter(|stood| stood.expires_at.is_none_or(|expires_at| expires_at > now));
+        let stood = others
+            .into_iter()
+            .rev()
+            .find(|other| other.sequence < record.sequence);
+        let stood = stood.filter(|stood| can_stand_again(stood, app.approvals.needed, &who, now));
         wishes.push(Wish {
-            identity,
-            tool,
+            identity: record.identity.clone(),
+            tool: record.tool.clone(),
             digest: record.digest,
-            decision: stood.as_ref().map_or(Decision::Withdraw, |stood| stood.decision),
-            reason: stood.as_ref().and_then(|stood| stood.reason.clone()),
-            reference: Some(format!("undo of #{sequence}")),
+            decision: stood.map_or(Decision::Withdraw, |stood| stood.decision),
+            reason: stood.and_then(|stood| stood.reason.clone()),
+            reference: Some(format!("undo of #{}", record.sequence)),
             expires_at: stood.and_then(|stood| stood.expires_at),
         });
     }
-    let seen = sequences.iter().copied().max().unwrap_or(0);
-    append(app, account, &wishes, seen).await
+    append(app, account, &wishes, *last).await
+}
+
+/// Whether who undoes may restate this. Where approvals take two, another's would become theirs, and count as a second one.
+fn can_stand_again(stood: &Record, needed: u8, who: &str, now: i64) -> bool {
+    let is_good = stood.expires_at.is_none_or(|expires_at| expires_at > now);
+    let most = needed.max(stood.needed);
+    let is_theirs = most == 1 || (stood.subject == who && stood.needed <= needed);
+    is_good && (stood.decision != Decision::Approve || is_theirs)
 }

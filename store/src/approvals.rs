@@ -91,7 +91,7 @@ impl Store {
     /// an approval takes; `seen` is the head's sequence when they were shown what they decide about.
     ///
     /// [`StoreError::Refused`]: no decision or more than 1,000, one definition twice, an end that is past, a text that is longer
-    /// than is kept. [`StoreError::ChainBroken`]: nothing is added to a chain that is broken.
+    /// than is kept, `seen` beyond the head. [`StoreError::ChainBroken`]: nothing is added to a chain that is broken.
     pub async fn append_approvals(
         &self,
         tenant: &str,
@@ -109,6 +109,12 @@ impl Store {
             return Err(StoreError::ChainBroken { flaw });
         }
         check_end(&mut session, tenant, &head).await?;
+        if seen > head.sequence {
+            return Err(refused(format!(
+                "nobody can have seen record {seen}: the chain goes to {}",
+                head.sequence
+            )));
+        }
         let digests: Vec<Digest> = decisions.iter().map(|decision| decision.digest).collect();
         let others = rows::of_digests(&mut session, tenant, &digests, seen).await?;
         let others = others.into_iter().collect::<Result<Vec<Record>, ChainFlaw>>();
@@ -217,9 +223,9 @@ impl Store {
     }
 
     /// The head of a tenant's chain as it is stated, and the records after this one, at most `limit` of them and 10,000, as they
-    /// are: whoever takes them verifies them.
+    /// are: whoever takes them verifies them. They end before one that is no record by its form.
     ///
-    /// [`StoreError::ChainBroken`]: one of these is no record by its form.
+    /// [`StoreError::ChainBroken`]: the first of them is no record.
     pub async fn approvals_since(
         &self,
         tenant: &str,
@@ -229,28 +235,27 @@ impl Store {
         let mut session = self.read().await?;
         let broken = |flaw| StoreError::ChainBroken { flaw };
         let head = rows::head(&mut session, tenant).await?;
-        let records = rows::after(&mut session, tenant, sequence, limit.clamp(0, MAX_RECORDS)).await?;
-        let records = records.into_iter().collect::<Result<Vec<Record>, ChainFlaw>>();
-        Ok((head, records.map_err(broken)?))
+        let found = rows::after(&mut session, tenant, sequence, limit.clamp(0, MAX_RECORDS)).await?;
+        let mut records = Vec::with_capacity(found.len());
+        for record in found {
+            match record {
+                Ok(record) => records.push(record),
+                Err(flaw) if records.is_empty() => return Err(broken(flaw)),
+                Err(_) => break,
+            }
+        }
+        Ok((head, records))
     }
 
-    /// All that was decided about exactly this definition, in the order of the chain, as it is: whether the chain is whole is for
-    /// [`Store::verified_approvals`] to say.
+    /// All that was decided about definitions of these digests, in the order of the chain for each digest, as it is: whether the
+    /// chain is whole is for [`Store::verified_approvals`] to say.
     ///
     /// [`StoreError::ChainBroken`]: one of these is no record by its form.
-    pub async fn decisions_about(
-        &self,
-        tenant: &str,
-        identity: &str,
-        tool: &str,
-        digest: Digest,
-    ) -> Result<Vec<Record>, StoreError> {
+    pub async fn decisions_about(&self, tenant: &str, digests: &[Digest]) -> Result<Vec<Record>, StoreError> {
         let mut session = self.read().await?;
-        let found = rows::of_digests(&mut session, tenant, &[digest], 0).await?;
+        let found = rows::of_digests(&mut session, tenant, digests, 0).await?;
         let found = found.into_iter().collect::<Result<Vec<Record>, ChainFlaw>>();
-        let mut found = found.map_err(|flaw| StoreError::ChainBroken { flaw })?;
-        found.retain(|record| record.identity == identity && record.tool == tool);
-        Ok(found)
+        found.map_err(|flaw| StoreError::ChainBroken { flaw })
     }
 
     /// The sequence of the head as it is stated.

@@ -21,6 +21,8 @@ use crate::{Store, StoreError};
 const CHANGES: i64 = 500;
 /// Tools of one name that are read of one server.
 const NAMESAKES: i64 = 50;
+/// Definitions that are looked for by one statement.
+const DEFINITIONS: usize = 500;
 /// Servers behind one fingerprint that are looked at: one registry name may lead to several.
 const SERVERS: i64 = 20;
 
@@ -130,6 +132,42 @@ impl Store {
             all.push(answer(&mut session, question, since).await?);
         }
         Ok(all)
+    }
+
+    /// Of each definition, by identity, tool and digest, whether a server of that identity ever declared it under that name.
+    pub async fn were_declared(&self, definitions: &[(&str, &str, Digest)]) -> Result<Vec<bool>, StoreError> {
+        let mut session = self.read().await?;
+        let mut declared = vec![false; definitions.len()];
+        for (part, declared) in definitions
+            .chunks(DEFINITIONS)
+            .zip(declared.chunks_mut(DEFINITIONS))
+        {
+            let rows: Vec<i64> = on!(session, connection => {
+                let mut statement = sqlx::QueryBuilder::new("WITH asked (item, identity, tool, digest) AS (");
+                statement.push_values((0_i64..).zip(part), |mut values, (item, (identity, tool, digest))| {
+                    values
+                        .push_bind(item)
+                        .push_bind(stored(identity))
+                        .push_bind(stored(tool))
+                        .push_bind(digest.to_string());
+                });
+                // The name's beginning is what the index is over.
+                statement.push(
+                    ") SELECT a.item FROM asked a WHERE EXISTS (
+                         SELECT 1 FROM surface_seen r JOIN surface_member m ON m.record = r.record
+                             AND substr(m.name, 1, 100) = substr(a.tool, 1, 100) AND m.name = a.tool
+                             AND m.digest = a.digest AND m.kind = ",
+                );
+                statement.push_bind(MemberKind::Tool.name()).push(" WHERE r.identity = a.identity)");
+                statement.build_query_scalar().fetch_all(connection).await?
+            });
+            for item in rows {
+                if let Some(declared) = usize::try_from(item).ok().and_then(|item| declared.get_mut(item)) {
+                    *declared = true;
+                }
+            }
+        }
+        Ok(declared)
     }
 }
 

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use axum::extract::{Request, State};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
@@ -52,6 +53,10 @@ pub(crate) struct RecordsBody {
     records: Vec<Box<RawValue>>,
     /// Whether there are more: ask again after the last of these.
     next: bool,
+    /// What is wrong with the chain, where something is: nothing from there on approves anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    flaw: Option<String>,
 }
 
 /// Decisions that are made together, or not at all.
@@ -130,9 +135,18 @@ fn texts(records: &[Record]) -> Vec<Box<RawValue>> {
         ("limit" = Option<i64>, Query, minimum = 1, maximum = 10000, description = "Records of one answer; 1,000"),
         ("wait" = Option<i64>, Query, minimum = 0, maximum = 25, description = "Seconds to wait for the next record; 0"),
     ),
-    responses((status = 200, body = RecordsBody))
+    responses(
+        (status = 200, body = RecordsBody),
+        (status = 403, description = "The key has no scope `read`"),
+        (status = 503, description = "What was asked for is no record by its form: the chain is broken there"),
+    )
 )]
-pub(crate) async fn since(State(app): State<App>, uri: Uri) -> Result<Json<RecordsBody>, Problem> {
+pub(crate) async fn since(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    uri: Uri,
+) -> Result<Json<RecordsBody>, Problem> {
+    with_scope(&caller, Scope::Read)?;
     let query = Query::strict(&uri, &["since", "limit", "wait"])?;
     let after = query.number("since", 0..=i64::MAX)?.unwrap_or(0);
     let after = u64::try_from(after).unwrap_or(0);
@@ -145,7 +159,9 @@ pub(crate) async fn since(State(app): State<App>, uri: Uri) -> Result<Json<Recor
         found = read(&app, after, limit).await?;
     }
     let (head, records) = found;
+    let chain = app.store.verified_approvals(DEFAULT_TENANT, app.now()).await?;
     Ok(Json(RecordsBody {
+        flaw: chain.flaw.map(|flaw| flaw.to_string()),
         next: records.last().is_some_and(|last| last.sequence < head.sequence),
         records: texts(&records),
         head: HeadBody {
@@ -165,7 +181,9 @@ fn broken(error: StoreError) -> Problem {
     match error {
         StoreError::ChainBroken { flaw } => {
             tracing::error!(%flaw, "the chain of approvals is broken; `admin approvals verify` says where");
-            Problem::unavailable("the chain of approvals is broken: nothing is decided until it is mended")
+            Problem::unavailable(&format!(
+                "the chain of approvals is broken ({flaw}): nothing is decided until whoever runs the index has mended it"
+            ))
         }
         error => error.into(),
     }
@@ -183,7 +201,8 @@ fn broken(error: StoreError) -> Problem {
         (status = 200, body = DecidedBody),
         (status = 403, description = "The key has no scope `approve`, or its owner does not decide here"),
         (status = 409, body = ConflictBody, description = "Others have decided about the same definitions since; their records"),
-        (status = 422, description = "The index has not seen one of the definitions, so nobody can have been shown it"),
+        (status = 422, description = "Nothing was decided: the index has not seen one of the definitions, so nobody can have been shown it, or one is \
+                                      nothing that could be decided"),
     )
 )]
 pub(crate) async fn add(
@@ -191,11 +210,10 @@ pub(crate) async fn add(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let holder = decider(&caller)?;
+    let holder = with_scope(&caller, Scope::Approve)?;
     let body: DecisionsBody = body_of(request, WISH).await?;
     let wishes = body.decisions.into_iter().enumerate().map(|(item, decision)| {
-        wish(decision)
-            .map_err(|expected| Problem::bad_body(&format!("{WISH}; decisions[{item}]: {expected}")))
+        wish(decision).map_err(|expected| Problem::bad_body(&format!("{expected} of decisions[{item}]")))
     });
     let wishes = wishes.collect::<Result<Vec<Wish>, Problem>>()?;
     let decided = decide(&app, &holder.account, &wishes, body.seen).await;
@@ -221,17 +239,17 @@ pub(crate) async fn take_back(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let holder = decider(&caller)?;
+    let holder = with_scope(&caller, Scope::Approve)?;
     let body: UndoBody = body_of(request, UNDO).await?;
     let decided = undo(&app, &holder.account, &body.sequences).await;
     answer(decided)
 }
 
-fn decider(caller: &Caller) -> Result<&KeyHolder, Problem> {
+fn with_scope(caller: &Caller, scope: Scope) -> Result<&KeyHolder, Problem> {
     let holder = holder(caller)?;
-    match holder.key.scopes.contains(Scope::Approve) {
+    match holder.key.scopes.contains(scope) {
         true => Ok(holder),
-        false => Err(Problem::lacks_scope(Scope::Approve)),
+        false => Err(Problem::lacks_scope(scope)),
     }
 }
 
@@ -242,14 +260,14 @@ fn wish(body: DecisionBody) -> Result<Wish, &'static str> {
         digest: body
             .digest
             .parse()
-            .map_err(|_| "`sha256:` or `raw-sha256:` and 64 hex digits as digest")?,
+            .map_err(|_| "`sha256:` or `raw-sha256:` and 64 hex digits as `digest`")?,
         decision: Decision::from_name(&body.decision)
-            .ok_or("`approve`, `refuse` or `withdraw` as decision")?,
+            .ok_or("`approve`, `refuse` or `withdraw` as `decision`")?,
         reason: body.reason,
         reference: body.reference,
         expires_at: body
             .expires_at
-            .map(|text| unix(&text).ok_or("a time as 2026-12-31T00:00:00Z as expires_at"))
+            .map(|text| unix(&text).ok_or("a time like 2026-12-31T00:00:00Z as `expires_at`"))
             .transpose()?,
     })
 }
@@ -268,7 +286,8 @@ fn answer(decided: Result<Vec<Record>, DecideError>) -> Result<Response, Problem
                 detail: "others have decided about the same definitions since; look at their records and decide again",
                 records: texts(&others),
             };
-            let mut response = (StatusCode::CONFLICT, Json(body)).into_response();
+            let kind = [(CONTENT_TYPE, "application/problem+json")];
+            let mut response = (StatusCode::CONFLICT, kind, Json(body)).into_response();
             response.extensions_mut().insert(AsPublished);
             Ok(response)
         }
@@ -280,11 +299,10 @@ fn answer(decided: Result<Vec<Record>, DecideError>) -> Result<Response, Problem
 pub(crate) fn problem(error: DecideError) -> Problem {
     match error {
         DecideError::NotAllowed => Problem::forbidden(error.to_string()),
-        DecideError::NotShown { .. } | DecideError::NotUndone { .. } => {
+        DecideError::NotShown { .. } | DecideError::NotUndone { .. } | DecideError::Bad(_) => {
             Problem::not_decided(error.to_string())
         }
         DecideError::Conflict(_) => Problem::conflict(error.to_string()),
-        DecideError::Bad(what) => Problem::bad_body(&what),
         DecideError::Store(error) => broken(error),
     }
 }

@@ -10,11 +10,13 @@ use mcpindex::clock::Clock;
 use mcpindex_server::access::key::KeyText;
 use mcpindex_server::access::{Access, AccessRules, Metrics, Rates, Read};
 use mcpindex_server::app::App;
+use mcpindex_server::approvals::Approvals;
 use mcpindex_server::ingest::{Ingest, IngestRules, Running};
 use mcpindex_server::router::router;
 use mcpindex_store::Store;
 use mcpindex_store::accounts::{Account, KeyRecord, NewKey, Scope, Scopes, SignIn};
 use mcpindex_store::testing::TestStore;
+use tokio_util::sync::CancellationToken;
 
 use crate::client::{self, Answer, NOW, app};
 use crate::programs::{Place, client};
@@ -43,6 +45,8 @@ impl Clock for Hand {
 pub(crate) struct Index {
     pub(crate) router: Router,
     pub(crate) clock: Arc<Hand>,
+    /// Whoever waits for a decision waits no longer.
+    pub(crate) stop: CancellationToken,
     ingesting: Running,
 }
 
@@ -72,19 +76,38 @@ impl Index {
     }
 
     pub(crate) fn with(store: &Store, rules: AccessRules, takes_signals: bool) -> Index {
+        Index::built(store, rules, takes_signals, false)
+    }
+
+    /// A members-only one, where an approval takes two people or one.
+    pub(crate) fn deciding(store: &Store, two_person: bool) -> Index {
+        let rules = AccessRules {
+            read: Read::Members,
+            rates: Rates::default(),
+            proxies: Vec::new(),
+            metrics: Metrics::Admins,
+            badges: Vec::new(),
+        };
+        Index::built(store, rules, false, two_person)
+    }
+
+    fn built(store: &Store, rules: AccessRules, takes_signals: bool, two_person: bool) -> Index {
         let clock = Arc::new(Hand(AtomicI64::new(NOW)));
         let ingest_rules = IngestRules {
             open: takes_signals,
             ..signals::rules()
         };
+        let stop = CancellationToken::new();
         let (ingest, ingesting) = Ingest::start(store, Arc::<Hand>::clone(&clock), ingest_rules);
         let app = App {
             clock: Arc::<Hand>::clone(&clock),
             ingest: Some(ingest),
             access: Arc::new(Access::new(rules, Arc::<Hand>::clone(&clock))),
+            approvals: Arc::new(Approvals::new(two_person, stop.clone())),
             ..app(store.clone())
         };
         Index {
+            stop,
             router: router(app),
             clock,
             ingesting,

@@ -11,6 +11,7 @@ mod admin_approvals;
 mod admin_backup;
 mod answers;
 mod api;
+mod approvals;
 mod browser;
 mod client;
 mod commands;
