@@ -522,7 +522,9 @@ async fn a_record_that_can_not_be_read_any_more_is_a_flaw_where_it_is_met() {
         };
         assert_eq!((stood.chain.good, stood.chain.flaw), (1, Some(flaw.clone())));
         assert_eq!(in_state(store, State::Approved).await, ["1"]);
-        let error = store.approvals_since(TENANT, 0, 10).await.unwrap_err();
+        // What comes before it is given, and it is named where it would be first.
+        assert_eq!(store.approvals_since(TENANT, 0, 10).await.unwrap().1.len(), 1);
+        let error = store.approvals_since(TENANT, 1, 10).await.unwrap_err();
         assert!(matches!(error, StoreError::ChainBroken { flaw: found } if found == flaw));
         assert_eq!(store.approvals_since(TENANT, 2, 10).await.unwrap().1.len(), 1);
     })
