@@ -1,11 +1,12 @@
 //! "Has this been vetted?", as far as an index can say: what the crawl saw and what installs told, in one verdict with reasons.
 //!
 //! Pure but for the store's answer that is handed in. It never says that a tool is safe: `ready` means that what was asked about
-//! is what the server is known to declare, and that nothing known speaks against it.
+//! is what the server is known to declare, and that nothing known speaks against it, or that the organisation approved exactly it.
 //!
 //! Invariant: what could not be determined is `unknown`, and never `ready`; nothing that one network could have told alone
 //! changes a verdict.
 
+mod decided;
 mod evidence;
 
 use std::collections::BTreeSet;
@@ -22,6 +23,7 @@ use mcpindex_store::signals::ToldDefinition;
 
 use crate::ingest::FleetRule;
 use crate::when::DAY;
+pub(crate) use decided::{Approval, Decided};
 use evidence::evidence;
 pub(crate) use evidence::{Evidence, STALE_AFTER, is_stale};
 
@@ -80,6 +82,8 @@ pub(crate) struct Vetting {
     pub(crate) seen: Option<Installs>,
     pub(crate) others: Option<Installs>,
     pub(crate) alone: Option<bool>,
+    /// What the organisation decided.
+    pub(crate) approval: Approval,
 }
 
 impl Vetting {
@@ -116,6 +120,15 @@ impl Reasons {
         });
     }
 
+    /// These are told beside: they decide nothing any more.
+    fn overrule(&mut self, is_overruled: impl Fn(&str) -> bool) {
+        for reason in &mut self.0 {
+            if is_overruled(reason.code) {
+                reason.means = None;
+            }
+        }
+    }
+
     /// A person is needed wherever something asks for one; else what can't be said goes before what is fine.
     fn verdict(self) -> (Answer, Vec<Reason>) {
         let order = [
@@ -136,16 +149,16 @@ impl Reasons {
 /// name leads to further servers, which nobody looked at.
 pub(crate) fn of_servers(
     question: &Question,
-    servers: Vec<(Sightings, Tools)>,
+    servers: Vec<(Sightings, Tools, Decided)>,
     more: bool,
     rule: Option<&FleetRule>,
     now: i64,
 ) -> Option<(Sightings, Vetting)> {
     let several = servers.len() > 1 || more;
-    let judged = servers.into_iter().map(|(found, tools)| {
+    let judged = servers.into_iter().map(|(found, tools, decided)| {
         let vetting = match &question.tool {
-            Some(_) => of_tool(question, &found, rule, now),
-            None => of_server(question, &found, &tools, now),
+            Some(_) => of_tool(question, &found, &decided, rule, now),
+            None => of_server(question, &found, &tools, &decided, now),
         };
         (found, vetting)
     });
@@ -173,11 +186,18 @@ pub(crate) fn of_servers(
 }
 
 /// Judges one tool, or what is asked of a tool that is not known.
-fn of_tool(question: &Question, found: &Sightings, rule: Option<&FleetRule>, now: i64) -> Vetting {
+fn of_tool(
+    question: &Question,
+    found: &Sightings,
+    decided: &Decided,
+    rule: Option<&FleetRule>,
+    now: i64,
+) -> Vetting {
     let mut reasons = Reasons::default();
     let declared = declared(question, found);
     let evidence = history(&mut reasons, question, found, declared, now);
-    let digest = question.digest.or(found.current).map(|digest| digest.to_string());
+    let asked = question.digest.or(found.current);
+    let digest = asked.map(|digest| digest.to_string());
     let (mut seen, mut others) = (None, None);
     if let Some(rule) = rule {
         let is_asked = |told: &&ToldDefinition| told.digest.is_some() && told.digest == digest;
@@ -219,6 +239,8 @@ fn of_tool(question: &Question, found: &Sightings, rule: Option<&FleetRule>, now
             reasons.add("marker", Some(Answer::NeedsPerson));
         }
     }
+    let about = found.tool.as_deref().zip(asked);
+    let approval = decided::of_tool(&mut reasons, decided, about, question.digest.is_some());
     let (verdict, reasons) = reasons.verdict();
     Vetting {
         verdict,
@@ -228,6 +250,7 @@ fn of_tool(question: &Question, found: &Sightings, rule: Option<&FleetRule>, now
         seen,
         others,
         alone,
+        approval,
     }
 }
 
@@ -243,9 +266,10 @@ pub(crate) enum Tools {
 }
 
 /// Judges a server as a whole.
-fn of_server(question: &Question, found: &Sightings, tools: &Tools, now: i64) -> Vetting {
+fn of_server(question: &Question, found: &Sightings, tools: &Tools, decided: &Decided, now: i64) -> Vetting {
     let mut reasons = Reasons::default();
     let mut weighed = Evidence::None;
+    let mut approval = Approval::Unknown;
     if let Some(server) = known(&mut reasons, question, found) {
         weighed = evidence(&mut reasons, server, now);
         match tools {
@@ -255,11 +279,17 @@ fn of_server(question: &Question, found: &Sightings, tools: &Tools, now: i64) ->
             Tools::TooMany => reasons.add("not-scanned", Some(Answer::Unknown)),
         }
         lately(&mut reasons, &found.changed);
+        let surface = match tools {
+            Tools::Whole(surface) => Some(&**surface),
+            Tools::None | Tools::TooMany => None,
+        };
+        approval = decided::of_server(&mut reasons, decided, surface);
     }
     let (verdict, reasons) = reasons.verdict();
     Vetting {
         verdict,
         reasons,
+        approval,
         evidence: weighed,
         declared: None,
         seen: None,

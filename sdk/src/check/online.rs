@@ -20,6 +20,8 @@ use crate::index::{IndexClient, MAX_ANSWER_BYTES};
 use crate::pins::{AuthContext, Record, ToolPin, Via};
 use crate::telemetry::{Failure, OwnRegistries, is_public, is_public_name, own_key};
 
+/// What an answer says of what the organisation refused.
+const REFUSED: &str = "refused";
 /// How long the whole exchange may take.
 pub const WITHIN: Duration = Duration::from_secs(10);
 
@@ -281,7 +283,8 @@ fn is_registry_name(text: &str) -> bool {
 
 /// One answer from what this machine knows and what an index says.
 ///
-/// What a person approved here stands, whatever an index says; nothing that an index says makes ready what a gate holds.
+/// What a person approved here stands, whatever an index saw, unless the organisation refused it there; nothing that an index says
+/// makes ready what a gate holds.
 pub fn joined(local: &Verdict, consulted: &Consulted) -> Answer {
     let is_approved = local
         .reasons
@@ -293,8 +296,9 @@ pub fn joined(local: &Verdict, consulted: &Consulted) -> Answer {
         (answer, Consulted::Failed { .. }) => answer,
         (answer @ (Answer::NeedsPerson | Answer::TryLater), _) => answer,
         (Answer::Ready, Consulted::Answered { answer, doubts }) => {
+            let is_refused = answer.approval == REFUSED;
             let asks_for_person = says(answer) == Answer::NeedsPerson || !doubts.is_empty();
-            match asks_for_person && !is_approved {
+            match is_refused || (asks_for_person && !is_approved) {
                 true => Answer::NeedsPerson,
                 false => Answer::Ready,
             }
@@ -407,6 +411,11 @@ mod tests {
             &answered("ready", true, &["a"]),
             Answer::NeedsPerson,
         );
+        let mut refused = answered("needs-person", true, &[]);
+        if let Consulted::Answered { answer, .. } = &mut refused {
+            answer.approval = "refused".to_owned();
+        }
+        check(Answer::Ready, "approved", &refused, Answer::NeedsPerson);
         check(Answer::Unknown, "never-seen", &ready, Answer::Ready);
         check(Answer::Unknown, "never-seen", &person, Answer::NeedsPerson);
         check(

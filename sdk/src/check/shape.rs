@@ -80,7 +80,8 @@ pub struct IndexAnswer {
     pub others: Option<SeenBy>,
     /// Whether others see another contract of this tool and nobody else sees this one; `None` when that can't be said.
     pub alone: Option<bool>,
-    /// What the organisation decided of it; `unknown` so far.
+    /// What the organisation decided of it: `approved`, `refused`, `proposed`, `expired`, `withdrawn`, `doubtful`, `none`, or `unknown`
+    /// where it is not known what was asked about.
     pub approval: String,
     /// The newest package with that digest.
     pub artifact: Option<IndexArtifact>,
@@ -264,5 +265,30 @@ pub const CODES: &[(&str, &str)] = &[
     (
         "not-scanned",
         "More tools were asked about at once than are looked through in one answer: ask for fewer servers.",
+    ),
+    ("approved", "The organisation approved exactly this."),
+    (
+        "refused",
+        "The organisation refused this: a gate that obeys holds it.",
+    ),
+    (
+        "approval-proposed",
+        "One approver has approved exactly this; a second one is needed.",
+    ),
+    (
+        "approval-expired",
+        "The organisation's decision about exactly this is over.",
+    ),
+    (
+        "approval-withdrawn",
+        "The organisation took back what it had decided about exactly this.",
+    ),
+    (
+        "approval-doubtful",
+        "It was approved, and behind a flaw of the chain of approvals a record says otherwise: this approval does not count.",
+    ),
+    (
+        "approvals-broken",
+        "The chain of approvals is broken: what was decided from the flaw on does not count.",
     ),
 ];

@@ -12,6 +12,7 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use mcpindex::check::shape::MAX_ITEMS;
+use mcpindex_contract::approval::DEFAULT_TENANT;
 use mcpindex_store::observations::Artifact;
 use mcpindex_store::servers::ServerRecord;
 use mcpindex_store::sightings::{Question, Reference, Sightings, ToolDrift};
@@ -24,7 +25,7 @@ use crate::app::{App, MAX_REFERENCE};
 use crate::links;
 use crate::problem::Problem;
 use crate::state::State as Standing;
-use crate::vetting::{self, Declared, Installs, LATELY, MAX_SCANNED, Tools, Vetting};
+use crate::vetting::{self, Decided, Declared, Installs, LATELY, MAX_SCANNED, Tools, Vetting};
 use crate::when::rfc3339;
 
 /// The largest question, in bytes: 256 items of names and digests.
@@ -124,7 +125,9 @@ pub(crate) struct AnswerBody {
     others: Option<SeenByBody>,
     /// Whether others see another contract of this tool and nobody else sees this one; null when that can't be said.
     alone: Option<bool>,
-    /// What the organisation decided: `unknown`.
+    /// What the organisation decided of it: `approved`, `refused`, `proposed` (one of two has approved), `expired`, `withdrawn`, `doubtful`
+    /// (the chain of approvals is broken behind it), `none`, or `unknown` where it is not known what was asked about. Of a server:
+    /// what stands of all its tools.
     approval: &'static str,
     /// The newest package with that digest.
     artifact: Option<CheckedArtifactBody>,
@@ -275,7 +278,8 @@ async fn judged(
                 Some(_) => Tools::None,
                 None => tools(app, &sightings, room).await?,
             };
-            servers.push((sightings, tools));
+            let decided = decided(app, question, &sightings).await?;
+            servers.push((sightings, tools, decided));
         }
         let (question, rule) = (question.clone(), rule.clone());
         // Thousands of texts may be looked through, so not where other answers wait.
@@ -286,6 +290,33 @@ async fn judged(
         answers.push(judged.ok_or_else(|| Problem::internal(&"a question without an answer"))?);
     }
     Ok(answers)
+}
+
+/// What was decided of what is asked about: of one definition, or at the whole server.
+async fn decided(app: &App, question: &Question, found: &Sightings) -> Result<Decided, Problem> {
+    // What gates have submitted may be of servers that nobody crawls.
+    let identity = match (&found.server, &question.server) {
+        (Some(server), _) => server.identity.as_str(),
+        (None, Reference::Name(name)) => name.as_str(),
+        (None, Reference::Fingerprint(_)) => return Ok(Decided::default()),
+    };
+    let now = app.now();
+    let (chain, standings) = match (&question.tool, &found.tool, question.digest.or(found.current)) {
+        (None, ..) => {
+            let stood = app.store.standing(DEFAULT_TENANT, identity, now).await?;
+            (stood.chain, stood.standing)
+        }
+        (Some(_), Some(tool), Some(digest)) => {
+            let about = [(identity, tool.as_str(), digest)];
+            let stood = app.store.standing_of(DEFAULT_TENANT, &about, now).await?;
+            (stood.chain, stood.standing.into_iter().flatten().collect())
+        }
+        (Some(_), ..) => return Ok(Decided::default()),
+    };
+    Ok(Decided {
+        standings,
+        is_broken: chain.flaw.is_some(),
+    })
 }
 
 /// What the server declares now, while there is room for it in this answer.
@@ -435,7 +466,7 @@ pub(crate) fn answer_body(question: &Question, found: &Sightings, vetting: &Vett
             installs: vetting.others.map(installs_body),
         }),
         alone: vetting.alone,
-        approval: "unknown",
+        approval: vetting.approval.name(),
         artifact: found.artifact.as_ref().map(artifact_body),
     }
 }

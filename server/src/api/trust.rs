@@ -1,13 +1,14 @@
 //! Verdicts on one tool or server in the published shape, for connectors of agent frameworks.
 //!
 //! Invariant: an answer is always 200 with a verdict, and the verdict is that of `crate::vetting` under another name: `ALLOW` is ready,
-//! `REVIEW` needs a person, `UNVERIFIED` is all else.
+//! `DENY` was refused, `REVIEW` needs a person otherwise, `UNVERIFIED` is all else.
 
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use mcpindex::check::Answer;
+use mcpindex_contract::approval::State as Standing;
 use mcpindex_store::sightings::{Question, Reference, Sightings};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -15,7 +16,7 @@ use utoipa::ToSchema;
 use super::check;
 use crate::app::App;
 use crate::problem::{AsPublished, Problem};
-use crate::vetting::{Evidence, STALE_AFTER, Vetting};
+use crate::vetting::{Approval, Evidence, STALE_AFTER, Vetting};
 use crate::when::rfc3339;
 
 /// The longest part of a path, in characters, as published.
@@ -23,13 +24,14 @@ const MAX_PART: usize = 256;
 /// The published contract of these verdicts.
 const VERSION: &str = "1.0.0";
 /// What every verdict is limited by: the published names, and two of ours.
-const LIMITS: [&str; 5] = [
+const LIMITS: [&str; 4] = [
     "conformance_monitored_not_enforced",
     "calibrated_false_v1",
     "advisory_deployment",
     "declared_contract_only",
-    "approval_unknown",
 ];
+/// Beside them where nobody decided about what was asked.
+const NO_APPROVAL: &str = "approval_unknown";
 /// Beside them where nothing is known.
 const NO_VERDICT: &str = "no_verdict_data_in_v1_advisory";
 
@@ -39,7 +41,7 @@ pub(crate) struct TrustBody {
     subject: SubjectBody,
     /// `EVALUATED`, `PARTIAL`, `STALE` or `ERROR`.
     status: &'static str,
-    /// `ALLOW`, `REVIEW` or `UNVERIFIED`; `DENY` is kept for what an organisation refused.
+    /// `ALLOW`, `REVIEW` or `UNVERIFIED`; `DENY` for what the organisation refused.
     directive: &'static str,
     /// `tool` or `server`; null where nothing is known.
     granularity: Option<&'static str>,
@@ -161,6 +163,7 @@ fn trust_body(subject: SubjectBody, found: &Sightings, vetting: &Vetting) -> Tru
         Evidence::Whole => "EVALUATED",
     };
     let directive = match vetting.verdict {
+        _ if vetting.approval == Approval::Decided(Standing::Refused) => "DENY",
         Answer::NeedsPerson => "REVIEW",
         Answer::Ready => "ALLOW",
         Answer::Unknown | Answer::NoSuch | Answer::TryLater => "UNVERIFIED",
@@ -170,6 +173,7 @@ fn trust_body(subject: SubjectBody, found: &Sightings, vetting: &Vetting) -> Tru
         .and_then(|determined_at| rfc3339(determined_at + STALE_AFTER));
     let limits = LIMITS
         .into_iter()
+        .chain(matches!(vetting.approval, Approval::Unknown | Approval::None).then_some(NO_APPROVAL))
         .chain((evidence == Evidence::None).then_some(NO_VERDICT));
     TrustBody {
         granularity: known.map(|_| if of_tool { "tool" } else { "server" }),
@@ -214,7 +218,12 @@ fn dimensions(found: &Sightings, vetting: &Vetting, of_tool: bool) -> Vec<Dimens
         (false, true) => dimension("mcpindex.stability.drift", "PASS", "INFO"),
         (false, false) => dimension("mcpindex.stability.drift", "UNVERIFIED", "INFO"),
     };
-    let mut dimensions = vec![observed, integrity, stability];
+    let approval = match vetting.approval {
+        Approval::Decided(Standing::Approved) => dimension("mcpindex.approval", "PASS", "INFO"),
+        Approval::Decided(Standing::Refused) => dimension("mcpindex.approval", "FAIL", "HIGH"),
+        _ => dimension("mcpindex.approval", "UNVERIFIED", "INFO"),
+    };
+    let mut dimensions = vec![observed, integrity, stability, approval];
     if of_tool {
         let sees = |code| vetting.has(code);
         dimensions.push(match (sees("installs-see-it"), sees("installs-see-another")) {

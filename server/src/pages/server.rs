@@ -6,7 +6,8 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::Uri;
 use axum::response::Response;
-use mcpindex_contract::digest::NoDigest;
+use mcpindex_contract::approval::{DEFAULT_TENANT, Standing, State as Stood};
+use mcpindex_contract::digest::{Digest, NoDigest};
 use mcpindex_contract::json;
 use mcpindex_contract::outcome::Outcome;
 use mcpindex_contract::surface::{Listing, Member, MemberKind, Surface};
@@ -18,7 +19,7 @@ use crate::app::App;
 use crate::links;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::state::State as Standing;
+use crate::state::State as LookState;
 use crate::vetting::is_stale;
 use crate::when::{When, when};
 use crate::words::Words;
@@ -55,6 +56,8 @@ struct ServerPage {
     last_look_failed: bool,
     /// What follows says nothing about today.
     stale: bool,
+    /// Whether the chain of approvals is broken, so that what is said of them may be less than what was decided.
+    approvals_broken: bool,
     drift_count: i64,
     /// The newest drift; not on later pages of the timeline.
     latest: Option<DriftView>,
@@ -89,6 +92,16 @@ struct ToolView {
     more: Option<Words>,
     digest: DigestView,
     no_digest: Option<&'static str>,
+    /// What was decided of exactly this; `None`: nothing.
+    decided: Option<DecidedView>,
+}
+
+/// What stands of a definition, as everybody may see it: who decided and why is for those who sign in.
+struct DecidedView {
+    name: &'static str,
+    /// `good`, `bad` or `waiting`.
+    tone: &'static str,
+    until: Option<When>,
 }
 
 /// How many of another kind are declared, or why that isn't known.
@@ -161,10 +174,13 @@ pub(crate) async fn server(
         links::with_query(&path, &parameters) + "#timeline"
     });
 
+    let stood = app.store.standing(DEFAULT_TENANT, &server.identity, now).await?;
     let declared = match server.current_observation {
         None => None,
         Some(id) => match (app.store.observation(id).await?, app.store.surface(id).await?) {
-            (Some(observation), Some(surface)) => Some(declared(&observation, &surface, now)),
+            (Some(observation), Some(surface)) => {
+                Some(declared(&observation, &surface, &stood.standing, now))
+            }
             _ => None,
         },
     };
@@ -178,13 +194,14 @@ pub(crate) async fn server(
         title: Words::plain(&server.identity),
         name: Words::name(&server.identity),
         aliases: server.aliases.iter().map(|alias| Words::label(alias)).collect(),
-        state: Standing(server.outcome).into(),
+        state: LookState(server.outcome).into(),
         detail: server.detail.as_deref().map(Words::text),
         added: when(server.added_at, now),
         looked: server.looked_at.and_then(|at| when(at, now)),
         last_look_failed: declared.is_some() && !server.outcome.is_some_and(Outcome::has_surface),
         stale: server.determined_at.is_some_and(|at| is_stale(at, now)),
         declared,
+        approvals_broken: stood.chain.flaw.is_some(),
         drift_count: server.drifts,
         latest,
         timeline,
@@ -196,12 +213,28 @@ pub(crate) async fn server(
     })
 }
 
-fn declared(observation: &ObservationRecord, surface: &Surface, now: i64) -> Declared {
+fn declared(
+    observation: &ObservationRecord,
+    surface: &Surface,
+    standings: &[Standing],
+    now: i64,
+) -> Declared {
     let tools_failure = match surface.listing(MemberKind::Tool) {
         Listing::Failed { reason } => Some(Words::text(reason)),
         Listing::Complete | Listing::NotDeclared => None,
     };
-    let tools = surface.members_of(MemberKind::Tool).map(tool_view).collect();
+    let decided: HashMap<(&str, Digest), &Standing> = standings
+        .iter()
+        .map(|standing| ((standing.record.tool.as_str(), standing.record.digest), standing))
+        .collect();
+    let tools = surface.members_of(MemberKind::Tool).map(|tool| {
+        let standing = decided.get(&(tool.name.as_str(), tool.definition.digest()));
+        ToolView {
+            decided: standing.map(|standing| decided_view(standing, now)),
+            ..tool_view(tool)
+        }
+    });
+    let tools: Vec<ToolView> = tools.collect();
     let others = MemberKind::ALL
         .into_iter()
         .filter(|kind| *kind != MemberKind::Tool)
@@ -254,6 +287,26 @@ fn tool_view(tool: &Member) -> ToolView {
             .map(|text| Words::beginning(text, MAX_DESCRIPTION)),
         digest: definition.digest().into(),
         no_digest: definition.no_digest().map(NoDigest::name),
+        decided: None,
+    }
+}
+
+fn decided_view(standing: &Standing, now: i64) -> DecidedView {
+    DecidedView {
+        name: match standing.state {
+            Stood::Approved => "approved",
+            Stood::Refused => "refused",
+            Stood::Proposed => "approved by one of two",
+            Stood::Expired => "decision is over",
+            Stood::Withdrawn => "decision withdrawn",
+            Stood::Doubtful => "approval in doubt",
+        },
+        tone: match standing.state {
+            Stood::Approved => "good",
+            Stood::Refused | Stood::Doubtful => "bad",
+            Stood::Proposed | Stood::Expired | Stood::Withdrawn => "waiting",
+        },
+        until: standing.until.and_then(|until| when(until, now)),
     }
 }
 
@@ -281,7 +334,7 @@ fn look_view(look: &ObservationRecord, drift: Option<&DriftRecord>, now: i64) ->
     let part = |part: fn(&Artifact) -> Option<&str>| artifact.and_then(part).map(Words::label);
     LookView {
         id: look.id,
-        state: Standing(Some(look.outcome)).into(),
+        state: LookState(Some(look.outcome)).into(),
         determined: look.outcome.has_surface(),
         detail: look.detail.as_deref().map(Words::text),
         observed: when(look.observed_at, now),
