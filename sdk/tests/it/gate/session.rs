@@ -303,6 +303,7 @@ fn event_line(event: &Event) -> String {
             let notes: Vec<&str> = notes.iter().map(|note| note.code).collect();
             format!("accepted: {tool:?} {} ({})", kinds.join(","), notes.join(","))
         }
+        Event::Obeyed { tool, decision, .. } => format!("obeyed: {tool:?} by decision {decision}"),
         Event::ToolGone { tool } => format!("gone: {tool:?}"),
         Event::CallHeld(hold) => format!("call held: {}", hold_line(hold)),
         Event::ResultMarked { tool, withheld } => format!("result marked: {tool:?} withheld={withheld}"),
