@@ -119,7 +119,9 @@ pub enum CacheError {
         why: String,
     },
     /// There are more than are kept.
-    #[error("the index has more than {MAX_RECORDS} decisions: those beyond are not kept in `{path}`, so without the index they are not known")]
+    #[error(
+        "the index has more than {MAX_RECORDS} decisions: those beyond are not kept in `{path}`, so without the index they are not known"
+    )]
     TooMany {
         /// The file.
         path: String,
@@ -273,7 +275,8 @@ impl Cache {
         };
         let new = texts.iter().map(String::as_str).filter(|_| is_new || !is_same);
         let lines = kept.into_iter().chain(new);
-        self.write(head, heard_at, lines).map_err(|error| not_saved(&error))?;
+        self.write(head, heard_at, lines)
+            .map_err(|error| not_saved(&error))?;
         Ok(Saved::Done)
     }
 

@@ -111,7 +111,9 @@ impl Follower {
     pub(super) async fn run(mut self, mut stop: watch::Receiver<()>) {
         let client = match IndexClient::new(&self.options.index) {
             Ok(client) => client,
-            Err(error) => return self.say(&format!("the organisation's decisions are not followed: {error}")),
+            Err(error) => {
+                return self.say(&format!("the organisation's decisions are not followed: {error}"));
+            }
         };
         let mut retry = self.options.pauses.retry;
         loop {
@@ -168,8 +170,8 @@ impl Follower {
         loop {
             let answer = self.ask(client, verifier.head().sequence, waits).await?;
             waits = false;
-            let page: Page<'_> =
-                serde_json::from_slice(&answer.body).map_err(|error| Trouble::Unreadable(error.to_string()))?;
+            let page: Page<'_> = serde_json::from_slice(&answer.body)
+                .map_err(|error| Trouble::Unreadable(error.to_string()))?;
             let stated = page.head.read();
             let stated = stated.ok_or_else(|| Trouble::Unreadable("its head is none".to_owned()))?;
             for text in &page.records {
@@ -186,7 +188,9 @@ impl Follower {
                 return Ok(News { records, head });
             }
             if page.records.is_empty() {
-                return Err(Trouble::Unreadable("it says that there is more and gives nothing".to_owned()));
+                return Err(Trouble::Unreadable(
+                    "it says that there is more and gives nothing".to_owned(),
+                ));
             }
             if verifier.head().sequence > MOST {
                 return Err(Trouble::Unreadable(format!("it has more than {MOST} decisions")));

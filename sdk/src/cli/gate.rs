@@ -35,6 +35,8 @@ use mcpindex_contract::identity::Identity;
 use mcpindex_contract::posture::Posture;
 use secrecy::SecretString;
 
+pub(super) use organisation::stored_index;
+
 use super::desk_client::DeskClient;
 use super::exit::Exit;
 use super::inspect::{header, remote};
@@ -132,7 +134,7 @@ enum PostureArgument {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum ApprovalsArgument {
+pub(super) enum ApprovalsArgument {
     /// The index that `mcpindex login` or MCPINDEX_WEB_BASE names
     Index,
 }

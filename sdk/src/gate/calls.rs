@@ -139,8 +139,7 @@ impl Gate {
         let may_have_moved = match hold {
             // An approval can be taken back, and pins can be lost, while the server's list stays the same.
             None => {
-                self.judge.organisation_has_moved()
-                    || self.is_look_at_pins_due(now) && self.judge.has_moved()
+                self.judge.organisation_has_moved() || self.is_look_at_pins_due(now) && self.judge.has_moved()
             }
             Some(_) => self.pins_may_have_moved(now),
         };

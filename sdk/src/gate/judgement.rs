@@ -14,6 +14,7 @@ use mcpindex_contract::markers::Scan;
 use mcpindex_contract::posture::{Posture, Reason};
 use mcpindex_contract::surface::{Member, MemberKind};
 
+use crate::approvals::Word;
 use crate::gate::comparison::{Against, Compared, Outcome, compare};
 use crate::gate::event::Event;
 use crate::gate::hold::{Hold, HoldClass};
@@ -22,7 +23,6 @@ use crate::gate::organisation::{Organisation, Words};
 use crate::gate::parallel;
 use crate::gate::sighting::{Sight, Sighting, Watch};
 use crate::gate::told::Told;
-use crate::approvals::Word;
 use crate::gate::{GateOptions, NewTools};
 use crate::pins::{Pin, Pins, PinsError, Record, Via};
 use crate::wire::message::{members, string};
@@ -302,7 +302,9 @@ impl Judge {
             let digest = definition.digest().to_string();
             let baseline = record.tools.get(name).and_then(|tool| tool.baseline.as_ref());
             let baseline = baseline.map(|baseline| (baseline.digest.as_str(), &baseline.definition));
-            let before = before.as_ref().map(|(digest, definition)| (digest.as_str(), definition));
+            let before = before
+                .as_ref()
+                .map(|(digest, definition)| (digest.as_str(), definition));
             let against = before.or(baseline);
             let sight = match against {
                 None => Sight::Withheld,
@@ -578,7 +580,8 @@ fn rule<'d>(
                         digest: written.clone(),
                         decision,
                     };
-                    pass.events.push(("obeyed", format!("{written} {decision}"), event));
+                    pass.events
+                        .push(("obeyed", format!("{written} {decision}"), event));
                 }
                 None => {
                     let via = match pass.is_first_sight {
@@ -622,10 +625,16 @@ fn rule<'d>(
 /// The hold, with what the organisation says of it where that does not release it.
 fn with_word(hold: &Arc<Hold>, word: &Word) -> Arc<Hold> {
     let (code, sentence) = match word {
-        Word::Approved { sequence, .. } if hold.class == HoldClass::Duplicate || hold.class == HoldClass::Refused => (
-            "approved-elsewhere",
-            format!("The organisation approved exactly this definition (decision {sequence}), which does not release it here."),
-        ),
+        Word::Approved { sequence, .. }
+            if hold.class == HoldClass::Duplicate || hold.class == HoldClass::Refused =>
+        {
+            (
+                "approved-elsewhere",
+                format!(
+                    "The organisation approved exactly this definition (decision {sequence}), which does not release it here."
+                ),
+            )
+        }
         Word::Approved {
             sequence,
             is_fresh: false,

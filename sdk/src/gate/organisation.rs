@@ -106,7 +106,9 @@ impl Words {
             (Word::Unheard | Word::Approved { .. }, _) => None,
             (Word::Expired { .. }, Via::Index) => Some(Over::Expired),
             // An index that knows nothing of the decision is another one than it was made at.
-            (Word::Nothing | Word::Withdrawn { .. } | Word::Proposed { .. }, Via::Index) => Some(Over::Withdrawn),
+            (Word::Nothing | Word::Withdrawn { .. } | Word::Proposed { .. }, Via::Index) => {
+                Some(Over::Withdrawn)
+            }
             _ => None,
         }
     }

@@ -4,4 +4,5 @@ mod cache;
 pub(crate) mod chain;
 mod following;
 mod program;
+mod review;
 mod stand_in;

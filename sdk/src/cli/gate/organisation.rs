@@ -39,6 +39,20 @@ pub(super) fn index(state: &StateDirectory) -> Result<Chosen, String> {
     }
 }
 
+/// Whether a gate that a host starts would find an index and a key: hosts don't pass on what is set in this shell.
+pub(in super::super) fn stored_index(state: &StateDirectory) -> Result<(), String> {
+    let chosen = index::chosen(state, &Variables::default());
+    let chosen = chosen.map_err(|error| format!("--approvals index: {error}"))?;
+    match chosen {
+        Some(Chosen { key: Some(_), .. }) => Ok(()),
+        _ => Err(
+            "--approvals index: this machine is signed in to no index, and hosts start gates without this shell's variables: sign in \
+             with `mcpindex login ADDRESS`"
+                .to_owned(),
+        ),
+    }
+}
+
 /// Follows it for the server of this plan.
 pub(super) fn follow(plan: &Plan, index: Chosen, max_age: Duration) -> Approvals {
     let output = Mutex::new(Output::for_terminal());
@@ -82,7 +96,17 @@ mod tests {
         check("7d", Some(604_800));
         check("12h", Some(43_200));
         check("90s", Some(90));
-        for text in ["", "7", "d", "0d", "-1d", "1.5h", "7 d", "3651d", "99999999999999999999d"] {
+        for text in [
+            "",
+            "7",
+            "d",
+            "0d",
+            "-1d",
+            "1.5h",
+            "7 d",
+            "3651d",
+            "99999999999999999999d",
+        ] {
             check(text, None);
         }
     }

@@ -94,7 +94,14 @@ async fn decisions_come_by_themselves_whether_the_index_waits_or_not() {
         assert_ne!(followed.approvals.turn(), turn);
         index.decide("npm:docs", "read", digest(), Decision::Approve);
         until_head(&followed.approvals, 2).await;
-        assert!(matches!(followed.word("read"), Word::Approved { sequence: 2, is_fresh: true, .. }));
+        assert!(matches!(
+            followed.word("read"),
+            Word::Approved {
+                sequence: 2,
+                is_fresh: true,
+                ..
+            }
+        ));
         assert!(followed.said().is_empty(), "{:?}", followed.said());
     }
 }
@@ -115,7 +122,10 @@ async fn a_long_chain_comes_in_pages_and_only_what_is_wanted_stays() {
     until_head(&followed.approvals, 100).await;
     assert_eq!(followed.word("tool-98"), refused(99));
     let now = SystemClock.unix_seconds();
-    let other = followed.approvals.view().word("npm:other", "tool-99", &digest(), now);
+    let other = followed
+        .approvals
+        .view()
+        .word("npm:other", "tool-99", &digest(), now);
     assert_eq!(other, Word::Nothing, "it is verified and not kept in memory");
 }
 
@@ -125,9 +135,10 @@ async fn records_too_long_for_an_answer_are_asked_for_in_smaller_ones() {
     let index = Index::start().await;
     index.now(|says| {
         for _ in 0..400 {
-            says.chain.add("npm:docs", "read", digest(), Decision::Refuse, |record| {
-                record.reason = Some("\u{1f512}".repeat(2_000));
-            });
+            says.chain
+                .add("npm:docs", "read", digest(), Decision::Refuse, |record| {
+                    record.reason = Some("\u{1f512}".repeat(2_000));
+                });
         }
     });
     let followed = Followed::start(&index, &StateDirectory::at(directory.path()));
@@ -157,7 +168,8 @@ async fn without_the_index_what_is_kept_is_obeyed() {
     assert_eq!(second.said().len(), 1, "it is said once");
     index.now(|says| {
         says.failing = None;
-        says.chain.decide("npm:docs", "read", digest(), Decision::Withdraw);
+        says.chain
+            .decide("npm:docs", "read", digest(), Decision::Withdraw);
     });
     until_head(&second.approvals, 2).await;
     second.until_said("is heard again").await;
@@ -187,7 +199,12 @@ async fn a_week_later_its_age_is_said_once_and_approvals_are_stale() {
     second.until_said("has not been heard for longer").await;
     index.until_asked_again().await;
     index.until_asked_again().await;
-    assert_eq!(second.said().len(), 2, "its age and the trouble: {:?}", second.said());
+    assert_eq!(
+        second.said().len(),
+        2,
+        "its age and the trouble: {:?}",
+        second.said()
+    );
     // Heard again, it is fresh, which is news though nothing was decided.
     let turn = second.approvals.turn();
     index.now(|says| says.failing = None);
@@ -209,7 +226,10 @@ async fn what_does_not_continue_the_chain_is_an_alarm_and_changes_nothing() {
         change(&index);
         let line = followed.until_said("ALARM").await;
         assert!(line.contains(expected), "{line}");
-        assert!(line.contains("Decisions up to #2 are obeyed as they were"), "{line}");
+        assert!(
+            line.contains("Decisions up to #2 are obeyed as they were"),
+            "{line}"
+        );
         assert_eq!(followed.approvals.view().head(), head);
         assert_eq!(followed.word("read"), refused(1));
         assert_eq!(followed.word("send"), refused(2));
@@ -257,9 +277,10 @@ async fn what_does_not_continue_the_chain_is_an_alarm_and_changes_nothing() {
     check(&tampered, "the head names another hash than record 3 has").await;
     let of_another = |index: &Index| {
         index.now(|says| {
-            says.chain.add("npm:docs", "read", digest(), Decision::Approve, |record| {
-                record.tenant = "other".to_owned();
-            });
+            says.chain
+                .add("npm:docs", "read", digest(), Decision::Approve, |record| {
+                    record.tenant = "other".to_owned();
+                });
         });
     };
     check(&of_another, "record 3 can't be read: tenant").await;
@@ -279,9 +300,14 @@ async fn what_is_kept_and_damaged_is_said_and_made_anew() {
     let text = std::fs::read_to_string(cache.path()).unwrap();
     std::fs::write(cache.path(), &text[..text.len() / 2]).unwrap();
     let second = Followed::start(&index, &state);
-    second.until_said("it is not obeyed, and the index is asked for all of it").await;
+    second
+        .until_said("it is not obeyed, and the index is asked for all of it")
+        .await;
     until_head(&second.approvals, 1).await;
-    until("it is made anew", || cache.read().is_ok_and(|kept| kept.is_some())).await;
+    until("it is made anew", || {
+        cache.read().is_ok_and(|kept| kept.is_some())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -306,8 +332,14 @@ async fn what_was_removed_while_it_is_followed_is_made_anew_with_the_next_decisi
 #[tokio::test]
 async fn a_key_that_is_not_taken_and_an_index_without_decisions_are_told_apart() {
     for (status, expected) in [
-        (401, "it does not take the key (401): `mcpindex login` gets another one. No decision of the organisation is known"),
-        (404, "it has no decisions to follow (it answered 404). No decision of the organisation is known"),
+        (
+            401,
+            "it does not take the key (401): `mcpindex login` gets another one. No decision of the organisation is known",
+        ),
+        (
+            404,
+            "it has no decisions to follow (it answered 404). No decision of the organisation is known",
+        ),
     ] {
         let directory = tempfile::tempdir().unwrap();
         let index = Index::start().await;

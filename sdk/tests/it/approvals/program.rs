@@ -113,8 +113,15 @@ async fn what_drifted_is_released_by_an_approval() {
         }
     };
     let declared = held["error"]["data"]["digests"]["declared"].as_str().unwrap();
-    index.decide(&machine.identity, "read_note", declared.parse().unwrap(), Decision::Approve);
-    machine.until_said("is shown as the organisation approved it (decision 1)").await;
+    index.decide(
+        &machine.identity,
+        "read_note",
+        declared.parse().unwrap(),
+        Decision::Approve,
+    );
+    machine
+        .until_said("is shown as the organisation approved it (decision 1)")
+        .await;
     assert!(machine.gated.call("3", "read_note").await["result"].is_object());
 }
 
@@ -145,7 +152,11 @@ async fn without_an_index_or_a_key_no_gate_is_started() {
     let cases = [
         refused(&[]).await,
         refused(&[("MCPINDEX_WEB_BASE", "https://index.example")]).await,
-        refused(&[("MCPINDEX_WEB_BASE", "http://index.example"), ("MCPINDEX_API_KEY", &key)]).await,
+        refused(&[
+            ("MCPINDEX_WEB_BASE", "http://index.example"),
+            ("MCPINDEX_API_KEY", &key),
+        ])
+        .await,
         refused(&[("MCPINDEX_WEB_BASE", "index")]).await,
     ];
     assert_snapshot!(cases.join("\n"));

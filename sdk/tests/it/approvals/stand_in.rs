@@ -4,14 +4,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::to_bytes;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use mcpindex::index::key::with_checksum;
 use mcpindex::index::{Base, Chosen};
 use mcpindex_contract::approval::{Decision, Head};
 use mcpindex_contract::digest::Digest;
 use secrecy::SecretString;
+use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -39,9 +41,15 @@ pub(super) struct Index {
     pub(super) base: Base,
     says: watch::Sender<Says>,
     asked: Arc<Mutex<Vec<String>>>,
+    submitted: Arc<Mutex<Vec<Value>>>,
 }
 
-type Shared = (watch::Receiver<Says>, Arc<Mutex<Vec<String>>>);
+#[derive(Clone)]
+struct Shared {
+    says: watch::Receiver<Says>,
+    asked: Arc<Mutex<Vec<String>>>,
+    submitted: Arc<Mutex<Vec<Value>>>,
+}
 
 pub(super) fn key() -> String {
     with_checksum("mcpk_OrganisationOrganisationOrgani".to_owned())
@@ -53,11 +61,20 @@ impl Index {
         let base = Base::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
         let (says, heard) = watch::channel(Says::default());
         let asked: Arc<Mutex<Vec<String>>> = Arc::default();
-        let router = Router::new()
-            .fallback(answer)
-            .with_state((heard, Arc::clone(&asked)));
+        let submitted: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let shared = Shared {
+            says: heard,
+            asked: Arc::clone(&asked),
+            submitted: Arc::clone(&submitted),
+        };
+        let router = Router::new().fallback(answer).with_state(shared);
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Index { base, says, asked }
+        Index {
+            base,
+            says,
+            asked,
+            submitted,
+        }
     }
 
     pub(super) fn chosen(&self) -> Chosen {
@@ -81,6 +98,11 @@ impl Index {
         self.asked.lock().unwrap().clone()
     }
 
+    /// Every body that was submitted to its queue.
+    pub(super) fn submitted(&self) -> Vec<Value> {
+        self.submitted.lock().unwrap().clone()
+    }
+
     /// Waits until there was one question more than there are now.
     pub(super) async fn until_asked_again(&self) {
         let before = self.asked().len();
@@ -88,16 +110,35 @@ impl Index {
     }
 }
 
-async fn answer(State((mut says, asked)): State<Shared>, request: Request) -> Response {
+async fn answer(State(shared): State<Shared>, request: Request) -> Response {
+    let Shared {
+        mut says,
+        asked,
+        submitted,
+    } = shared;
     let query = request.uri().query().unwrap_or_default().to_owned();
     asked
         .lock()
         .unwrap()
         .push(format!("{} {}", request.method(), request.uri()));
-    let is_ours = request.headers().get("authorization").map(|value| value.to_str().unwrap())
+    let is_ours = request
+        .headers()
+        .get("authorization")
+        .map(|value| value.to_str().unwrap())
         == Some(&format!("Bearer {}", key()));
     if !is_ours {
         return StatusCode::UNAUTHORIZED.into_response();
+    }
+    if request.method() == Method::POST {
+        if let Some(status) = says.borrow().failing {
+            return StatusCode::from_u16(status).unwrap().into_response();
+        }
+        let body = to_bytes(request.into_body(), 1 << 20).await.unwrap();
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        let many = body["requests"].as_array().unwrap().len();
+        submitted.lock().unwrap().push(body);
+        let taken = format!(r#"{{"requests":{many},"queue":"https://index.example/approvals"}}"#);
+        return (StatusCode::ACCEPTED, taken).into_response();
     }
     let number = |name: &str| {
         let mut pairs = form_urlencoded::parse(query.as_bytes());

@@ -69,7 +69,6 @@ impl World {
     fn heard(&self, heard_at: i64) {
         self.approvals.show(self.chain.view(heard_at));
     }
-
 }
 
 fn with(posture: Posture) -> GateOptions {

@@ -233,7 +233,8 @@ impl World {
     fn obeying() -> World {
         let chain = Chain::default();
         let approvals = Approvals::of(chain.view(Still.unix_seconds()));
-        let mut world = World::over(Gate::new(options(), Pins::memory()).obeying(approvals.clone(), "npm:docs"));
+        let mut world =
+            World::over(Gate::new(options(), Pins::memory()).obeying(approvals.clone(), "npm:docs"));
         world.organisation = Some(Organisation {
             approvals,
             chain,
@@ -327,7 +328,11 @@ impl World {
         assert!(declared[name].is_some(), "a call of a tool that is not listed");
         if let (Some(organisation), Some(version)) = (&self.organisation, declared[name]) {
             let word = organisation.words.get(&(name, version));
-            assert_ne!(word, Some(&Decision::Refuse), "a call of what the organisation refused");
+            assert_ne!(
+                word,
+                Some(&Decision::Refuse),
+                "a call of what the organisation refused"
+            );
             assert!(
                 word == Some(&Decision::Approve) || organisation.trusted[name][version],
                 "a call of what neither anybody here nor the organisation approves"
@@ -419,7 +424,9 @@ impl World {
             return;
         };
         let digest = Definition::read(&definition(name, version)).digest();
-        organisation.chain.decide("npm:docs", NAMES[name], digest, decision);
+        organisation
+            .chain
+            .decide("npm:docs", NAMES[name], digest, decision);
         organisation.words.insert((name, version), decision);
         organisation
             .approvals
@@ -435,7 +442,10 @@ impl World {
         let before = self.pinned;
         pinned[name] = Some(version);
         self.pinned = Some(pinned);
-        let trusted = self.organisation.as_ref().map(|organisation| organisation.trusted);
+        let trusted = self
+            .organisation
+            .as_ref()
+            .map(|organisation| organisation.trusted);
         // What follows from it may come out at once.
         self.trust(name, Some(version));
         let mut is_approved = false;
