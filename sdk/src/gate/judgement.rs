@@ -357,17 +357,23 @@ impl Judge {
     }
 }
 
+/// Whether there is a `_meta` that is not what was pinned of the tool, so that nobody approved it.
+fn has_new_meta(record: &Record, name: &str, definition: &Definition) -> bool {
+    let baseline = record.tools.get(name).and_then(|tool| tool.baseline.as_ref());
+    let pinned = baseline.and_then(|baseline| baseline.meta_digest.clone());
+    let meta = definition.meta().map(|meta| meta.digest.to_string());
+    meta.is_some() && meta != pinned
+}
+
 /// Makes what the organisation approved the baseline. Its digest leaves `_meta` out, so nobody approved that: it goes along only
 /// where it is what was pinned before.
 fn obey(record: &mut Record, name: &str, definition: &Definition, decision: u64, at: i64) {
-    let baseline = record.tools.get(name).and_then(|tool| tool.baseline.as_ref());
-    let pinned = baseline.and_then(|baseline| baseline.meta_digest.clone());
-    match definition.meta() {
-        Some(meta) if pinned != Some(meta.digest.to_string()) => {
+    match has_new_meta(record, name, definition) {
+        true => {
             let without = Definition::read(&without_meta(definition.text()));
             record.obey(name, &without, decision, at);
         }
-        _ => record.obey(name, definition, decision, at),
+        false => record.obey(name, definition, decision, at),
     }
 }
 
@@ -379,11 +385,14 @@ fn pass_over<'d>(
     rules: &Rules<'_>,
 ) -> Pass<'d> {
     let has_pin = record.tools.values().any(|tool| tool.baseline.is_some());
+    // A server of which something was refused that it declared here is no stranger: a new wording is not trusted at first sight.
+    let mut tools = record.tools.iter();
+    let is_first_sight = !has_pin && !tools.any(|(name, tool)| rules.words.refused_some(name, tool));
     let mut pass = Pass {
-        is_first_sight: !has_pin,
+        is_first_sight,
         ..Pass::default()
     };
-    compare_all(names, record, !has_pin, compared, rules);
+    compare_all(names, record, is_first_sight, compared, rules);
     for (name, same_name) in names {
         let Some(declared) = same_name.first() else {
             continue;
@@ -435,14 +444,19 @@ fn against(
     } = word
         && !is_baseline
         && definition.no_digest().is_none()
+        && !(options.posture == Posture::Strict && has_new_meta(record, name, definition))
     {
         return Some(Against::Approved(sequence));
     }
     let Some((baseline, written)) = baseline else {
-        return Some(match is_first_sight || options.new_tools == NewTools::Tofu {
-            true => Against::FirstSight,
-            false => Against::NewTool,
-        });
+        let known = record.tools.get(name);
+        let is_refused = known.is_some_and(|tool| words.refused_some(name, tool));
+        return Some(
+            match is_first_sight || options.new_tools == NewTools::Tofu && !is_refused {
+                true => Against::FirstSight,
+                false => Against::NewTool,
+            },
+        );
     };
     if let Some(over) = words.over(name, baseline) {
         let Pin {
@@ -569,10 +583,7 @@ fn rule<'d>(
                             before: baseline.map(|pin| (pin.digest.clone(), pin.definition.clone())),
                         });
                     }
-                    let has_meta_of_its_own = meta.is_some_and(|meta| {
-                        baseline.and_then(|pin| pin.meta_digest.clone()) != Some(meta.to_string())
-                    });
-                    if has_meta_of_its_own {
+                    if has_new_meta(record, name, definition) {
                         pass.without_meta.insert(name.to_owned());
                     }
                     let event = Event::Obeyed {
@@ -625,16 +636,6 @@ fn rule<'d>(
 /// The hold, with what the organisation says of it where that does not release it.
 fn with_word(hold: &Arc<Hold>, word: &Word) -> Arc<Hold> {
     let (code, sentence) = match word {
-        Word::Approved { sequence, .. }
-            if hold.class == HoldClass::Duplicate || hold.class == HoldClass::Refused =>
-        {
-            (
-                "approved-elsewhere",
-                format!(
-                    "The organisation approved exactly this definition (decision {sequence}), which does not release it here."
-                ),
-            )
-        }
         Word::Approved {
             sequence,
             is_fresh: false,
@@ -644,6 +645,12 @@ fn with_word(hold: &Arc<Hold>, word: &Word) -> Arc<Hold> {
             format!(
                 "The organisation approved exactly this definition (decision {sequence}), but its index has not been heard for \
                  too long."
+            ),
+        ),
+        Word::Approved { sequence, .. } => (
+            "approved-elsewhere",
+            format!(
+                "The organisation approved exactly this definition (decision {sequence}), which does not release it here."
             ),
         ),
         Word::Proposed { sequence } => (

@@ -9,7 +9,7 @@ use mcpindex_contract::digest::Digest;
 
 use crate::approvals::{Approvals, View, Word};
 use crate::clock::Clock;
-use crate::pins::{Pin, Via};
+use crate::pins::{Pin, ToolPin, Via};
 
 /// Whose decisions are obeyed about one server.
 pub(super) struct Organisation {
@@ -93,6 +93,15 @@ impl Words {
                 word => word,
             },
         }
+    }
+
+    /// Whether something that was held of this tool is refused.
+    pub(super) fn refused_some(&self, tool: &str, known: &ToolPin) -> bool {
+        self.0.is_some()
+            && known.held.keys().any(|digest| {
+                let digest = digest.parse();
+                digest.is_ok_and(|digest| matches!(self.of(tool, &digest), Word::Refused { .. }))
+            })
     }
 
     /// Why this baseline counts no more; `None`: it does.

@@ -10,7 +10,7 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use mcpindex::index::key::with_checksum;
 use mcpindex::index::{Base, Chosen};
-use mcpindex_contract::approval::{Decision, Head};
+use mcpindex_contract::approval::{Decision, Head, Record};
 use mcpindex_contract::digest::Digest;
 use secrecy::SecretString;
 use serde_json::Value;
@@ -166,12 +166,7 @@ async fn answer(State(shared): State<Shared>, request: Request) -> Response {
 fn page(says: &Says, since: usize, limit: usize) -> String {
     let limit = says.page.map_or(limit, |page| page.min(limit));
     let all = &says.chain.records;
-    let texts: Vec<String> = all
-        .iter()
-        .skip(since)
-        .take(limit)
-        .map(|record| record.text())
-        .collect();
+    let texts: Vec<String> = all.iter().skip(since).take(limit).map(Record::text).collect();
     let head = says.head.unwrap_or(says.chain.head());
     let more = since + texts.len() < all.len() && !texts.is_empty();
     format!(

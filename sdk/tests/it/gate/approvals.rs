@@ -5,8 +5,8 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use mcpindex::approvals::{Approvals, MAX_AGE, View};
 use mcpindex::clock::Clock as _;
-use mcpindex::gate::GateOptions;
-use mcpindex::pins::Pins;
+use mcpindex::gate::{GateOptions, NewTools};
+use mcpindex::pins::{Pins, Via};
 use mcpindex_contract::approval::Decision;
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::digest::Digest;
@@ -226,6 +226,65 @@ fn an_approval_takes_no_meta_along_that_was_not_pinned() {
     world.session.list(2, &listing(&[&with_meta(READ_ALL, 1), SEND]));
     world.session.list(3, &listing(&[&with_meta(READ_ALL, 2), SEND]));
     assert_snapshot!(world.session.transcript());
+}
+
+#[test]
+fn a_meta_that_comes_with_what_is_approved_is_left_out_then_and_later() {
+    let with_meta = |text: &str, meta: u8| text.replacen('}', &format!(r#","_meta":{{"ui":{meta}}}}}"#), 1);
+    let mut world = World::new(options());
+    world.session.list(1, &listing(&[&with_meta(READ, 1)]));
+    world.session.transcript();
+    world.decides(READ_ALL, Decision::Approve);
+    world.decides(SEND, Decision::Approve);
+    let both = listing(&[&with_meta(READ_ALL, 2), &with_meta(SEND, 2)]);
+    world.session.list(2, &both);
+    // Judged anew, since the organisation decided.
+    world.decides(READ, Decision::Refuse);
+    world.session.list(3, &both).call(4, "read");
+    assert_snapshot!(world.session.transcript());
+}
+
+#[test]
+fn under_strict_a_meta_that_nobody_approved_is_held_beside_what_is_approved() {
+    let with_meta = READ_ALL.replacen('}', r#","_meta":{"ui":2}}"#, 1);
+    let mut world = World::new(with(Posture::Strict));
+    world.session.list(1, &listing(&[READ]));
+    world.session.transcript();
+    world.decides(READ_ALL, Decision::Approve);
+    world.session.list(2, &listing(&[&with_meta])).call(3, "read");
+    world.session.list(4, &listing(&[READ_ALL])).call(5, "read");
+    assert_snapshot!(world.session.transcript());
+}
+
+#[test]
+fn what_a_person_here_refused_stays_refused_though_the_organisation_approves_it() {
+    let mut pins = Pins::memory();
+    let definition = Definition::read(READ_ALL);
+    pins.update(|record| {
+        record.pin("read", &Definition::read(READ), Via::FirstSight, 1);
+        record.hold("read", &definition, &[], 2);
+        assert!(record.refuse("read", &definition.digest().to_string(), 3));
+    })
+    .unwrap();
+    let mut world = World::pinned(options(), pins);
+    world.decides(READ_ALL, Decision::Approve);
+    world.session.list(1, &listing(&[READ_ALL])).call(2, "read");
+    assert_snapshot!(world.session.transcript());
+}
+
+#[test]
+fn a_server_of_which_all_was_refused_is_not_trusted_at_first_sight_with_other_words() {
+    for new_tools in [NewTools::Review, NewTools::Tofu] {
+        let mut world = World::new(GateOptions {
+            new_tools,
+            ..options()
+        });
+        world.decides(READ, Decision::Refuse);
+        world.session.list(1, &listing(&[READ]));
+        world.session.transcript();
+        world.session.list(2, &listing(&[READ_ALL])).call(3, "read");
+        assert_snapshot!(world.session.transcript());
+    }
 }
 
 #[test]

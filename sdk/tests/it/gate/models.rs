@@ -1,6 +1,6 @@
 //! What holds whatever the order of things: random interleavings against models of the server and of the pins.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use mcpindex::approvals::Approvals;
@@ -174,13 +174,16 @@ fn step() -> impl Strategy<Value = Step> {
 /// The same, with an organisation that decides.
 fn step_or_decision() -> impl Strategy<Value = Step> {
     let decision = prop_oneof![
-        Just(Decision::Approve),
-        Just(Decision::Refuse),
-        Just(Decision::Withdraw)
+        3 => Just(Decision::Approve),
+        1 => Just(Decision::Refuse),
+        2 => Just(Decision::Withdraw)
     ];
+    // Few tools and versions, so that what is approved is listed, called and taken back within one case.
     prop_oneof![
-        9 => step(),
-        1 => (0..3_usize, 0..3_usize, decision)
+        3 => step(),
+        1 => Just(Step::Declare(0, Some(1))),
+        1 => Just(Step::Call(0)),
+        2 => (0..2_usize, 0..2_usize, decision)
             .prop_map(|(name, version, decision)| Step::Decide(name, version, decision)),
     ]
 }
@@ -226,6 +229,34 @@ struct Organisation {
     chain: Chain,
     words: BTreeMap<(usize, usize), Decision>,
     trusted: [[bool; 3]; 3],
+    /// Every version that was in a list which the gate judged.
+    seen: BTreeSet<(usize, usize)>,
+    /// Whether something is pinned for sure.
+    has_pin: bool,
+}
+
+impl Organisation {
+    fn is_refused(&self, version: (usize, usize)) -> bool {
+        self.words.get(&version) == Some(&Decision::Refuse)
+    }
+
+    /// What of this list may be trusted at first sight now, or when the gate looks again: all of it, while nothing is pinned and
+    /// nothing that it has seen before is refused. Whether that is anything.
+    fn meet(&mut self, declared: Declared) -> bool {
+        let listed: Vec<(usize, usize)> = (declared.iter().enumerate())
+            .filter_map(|(name, version)| Some((name, (*version)?)))
+            .collect();
+        let is_stranger = !self.has_pin && !self.seen.iter().any(|version| self.is_refused(*version));
+        let mut trusts = false;
+        for (name, version) in &listed {
+            if is_stranger && !self.is_refused((*name, *version)) {
+                self.trusted[*name][*version] = true;
+                trusts = true;
+            }
+        }
+        self.seen.extend(listed);
+        trusts
+    }
 }
 
 impl World {
@@ -240,6 +271,8 @@ impl World {
             chain,
             words: BTreeMap::new(),
             trusted: [[false; 3]; 3],
+            seen: BTreeSet::new(),
+            has_pin: false,
         });
         world
     }
@@ -404,11 +437,13 @@ impl World {
         if self.whole.is_none_or(|(before, _)| before <= changes) {
             self.whole = Some((changes, declared));
         }
+        if let Some(organisation) = &mut self.organisation {
+            // It is judged at once.
+            let trusts = organisation.meet(declared);
+            organisation.has_pin |= trusts;
+        }
         if self.pinned.is_none() && !tools.is_empty() {
             self.pinned = Some(declared);
-            for (name, version) in declared.iter().enumerate() {
-                self.trust(name, *version);
-            }
         }
         self.answer(&format!(r#""result":{{"tools":[{shown}]}}"#));
     }
@@ -428,6 +463,9 @@ impl World {
             .chain
             .decide("npm:docs", NAMES[name], digest, decision);
         organisation.words.insert((name, version), decision);
+        if let Some((_, declared)) = self.whole {
+            organisation.meet(declared);
+        }
         organisation
             .approvals
             .show(organisation.chain.view(Still.unix_seconds()));
