@@ -182,7 +182,8 @@ fn after_number(bytes: &[u8], mut at: usize) -> Result<usize> {
         at += 1;
     }
     match bytes.get(at) {
-        // There can be only one leading 0; a digit behind it is no value's end.
+        // There can be only one leading 0.
+        Some(b'0') if bytes.get(at + 1).is_some_and(u8::is_ascii_digit) => return Err(Malformed),
         Some(b'0') => at += 1,
         _ => at = after_digits(bytes, at)?,
     }
@@ -364,6 +365,12 @@ mod tests {
             array,
             "{text:?}"
         );
+    }
+
+    #[test]
+    fn a_digit_behind_a_leading_zero_is_no_value() {
+        check(r#"{"id":1,"id":028}"#);
+        check(r#"{"id":1,"id":-028.5e3,"method":"a"}"#);
     }
 
     #[test]

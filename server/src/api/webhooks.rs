@@ -2,8 +2,7 @@
 //!
 //! Invariant: a webhook's secret is in one answer, the one that makes it.
 
-use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Request, State};
 use axum::http::header::CACHE_CONTROL;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -13,7 +12,8 @@ use secrecy::ExposeSecret as _;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Page;
+use super::keys::holder;
+use super::{Page, body_of};
 use crate::access::Caller;
 use crate::app::App;
 use crate::links;
@@ -179,14 +179,6 @@ pub(crate) fn refused(error: WebhookError) -> Problem {
     }
 }
 
-/// Who asks, as the audit log has it.
-fn who(caller: &Caller) -> Result<String, Problem> {
-    match caller {
-        Caller::Key(holder) => Ok(format!("{}@{}", holder.account.login, holder.account.issuer)),
-        Caller::Session | Caller::Anonymous | Caller::FeedPath => Err(Problem::unauthorized()),
-    }
-}
-
 fn unknown(id: &str) -> Problem {
     Problem::unknown(
         "unknown-webhook",
@@ -232,10 +224,10 @@ pub(crate) async fn list(State(app): State<App>) -> Result<Json<WebhooksBody>, P
 pub(crate) async fn create(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    body: Bytes,
+    request: Request,
 ) -> Result<Response, Problem> {
-    let by = who(&caller)?;
-    let wish: WebhookWishBody = serde_json::from_slice(&body).map_err(|_| Problem::bad_body(WISH))?;
+    let by = holder(&caller)?.account.who();
+    let wish: WebhookWishBody = body_of(request, WISH).await?;
     let (webhook, secret) = sending(&app)?
         .add(wish.read()?, &by, app.now())
         .await
@@ -264,7 +256,8 @@ pub(crate) async fn remove(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    match app.store.remove_webhook(&id, &who(&caller)?, app.now()).await? {
+    let by = holder(&caller)?.account.who();
+    match app.store.remove_webhook(&id, &by, app.now()).await? {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(unknown(&id)),
     }

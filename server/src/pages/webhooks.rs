@@ -4,22 +4,20 @@
 //! made the webhook.
 
 use askama::Template;
-use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{Redirect, Response};
 use mcpindex_store::accounts::Role;
-use mcpindex_store::webhooks::{Delivery, Form, Severity, Webhook};
+use mcpindex_store::webhooks::{Delivery, Event, Form, Severity, Webhook};
 use secrecy::ExposeSecret as _;
 
-use super::sign_in::{at_its_name, sign_in_first, unkept};
+use super::sign_in::{OwnForm, at_its_name, sign_in_first, unkept};
 use super::{Frame, page};
 use crate::api::webhooks::{sending, state};
 use crate::app::App;
 use crate::links;
-use crate::login::session::{SignedIn, checked_form, signed_in};
+use crate::login::session::{SignedIn, signed_in};
 use crate::problem::Problem;
-use crate::query::Query;
 use crate::webhooks::WebhookError;
 use crate::webhooks::target::Wish;
 use crate::when::{When, when};
@@ -88,11 +86,6 @@ fn admin(signed_in: SignedIn) -> Result<SignedIn, Problem> {
     }
 }
 
-/// Who this is, as the audit log has it.
-fn who(signed_in: &SignedIn) -> String {
-    format!("{}@{}", signed_in.account.login, signed_in.account.issuer)
-}
-
 /// `GET /admin/webhooks`
 pub(crate) async fn webhooks(
     State(app): State<App>,
@@ -152,7 +145,7 @@ impl WebhookView {
                 .map(|delivery| DeliveryView {
                     event: delivery.event.name(),
                     drift: match delivery.event {
-                        mcpindex_store::webhooks::Event::Drift(id) => Some(links::drift_page(id)),
+                        Event::Drift(id) => Some(links::drift_page(id)),
                         _ => None,
                     },
                     state: state(delivery),
@@ -187,13 +180,13 @@ fn not_made(error: WebhookError) -> Problem {
 }
 
 /// `POST /admin/webhooks`
-pub(crate) async fn create(
-    State(app): State<App>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Response, Problem> {
-    let form = Query::of_form(&body);
-    let signed_in = admin(checked_form(&app, &headers, form.value("csrf")).await?)?;
+pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<Response, Problem> {
+    let OwnForm {
+        signed_in,
+        fields: form,
+        ..
+    } = OwnForm::of(&app, request).await?;
+    let signed_in = admin(signed_in)?;
     let wrong = |what: &str| not_made(WebhookError::Wish(format!("expected {what}")));
     let servers = form.value("servers").unwrap_or_default();
     let wish = Wish {
@@ -211,7 +204,7 @@ pub(crate) async fn create(
         untrusted: form.value("untrusted").is_some(),
     };
     let (webhook, secret) = sending(&app)?
-        .add(wish, &who(&signed_in), app.now())
+        .add(wish, &signed_in.account.who(), app.now())
         .await
         .map_err(not_made)?;
     let made = MadeView {
@@ -225,11 +218,9 @@ pub(crate) async fn create(
 pub(crate) async fn test(
     State(app): State<App>,
     Path(id): Path<String>,
-    headers: HeaderMap,
-    body: Bytes,
+    request: Request,
 ) -> Result<Response, Problem> {
-    let form = Query::of_form(&body);
-    admin(checked_form(&app, &headers, form.value("csrf")).await?)?;
+    admin(OwnForm::of(&app, request).await?.signed_in)?;
     // What came of it stands in the log.
     sending(&app)?.test(&id, app.now()).await.map_err(not_made)?;
     back(&id)
@@ -239,12 +230,10 @@ pub(crate) async fn test(
 pub(crate) async fn remove(
     State(app): State<App>,
     Path(id): Path<String>,
-    headers: HeaderMap,
-    body: Bytes,
+    request: Request,
 ) -> Result<Response, Problem> {
-    let form = Query::of_form(&body);
-    let signed_in = admin(checked_form(&app, &headers, form.value("csrf")).await?)?;
-    app.store.remove_webhook(&id, &who(&signed_in), app.now()).await?;
+    let by = admin(OwnForm::of(&app, request).await?.signed_in)?.account.who();
+    app.store.remove_webhook(&id, &by, app.now()).await?;
     Ok(unkept(Redirect::to("/admin/webhooks")))
 }
 

@@ -551,6 +551,20 @@ async fn a_drift_is_one_issue_that_is_told_when_it_goes_on_and_closed_when_it_is
             stop.cancel();
             sending.await.unwrap();
         };
+        // The latest one, which failed.
+        let redelivered = async || {
+            let failed = index.log(&id).await[0].clone();
+            let redeliver = format!(
+                "/api/v1/webhooks/{id}/deliveries/{}/redeliver",
+                failed["id"].as_str().unwrap()
+            );
+            assert_eq!(index.ask(Method::POST, &redeliver, &json!({})).await.status, 202);
+            until("it is delivered", async || {
+                settled().await;
+                index.log(&id).await[0]["state"] == "delivered"
+            })
+            .await;
+        };
         look(&store, "npm:files", look_at("1.0.0", NOW - 90, "Reads.")).await;
         look(&store, "npm:files", look_at("2.0.0", NOW - 80, "Reads more.")).await;
         settled().await;
@@ -571,16 +585,7 @@ async fn a_drift_is_one_issue_that_is_told_when_it_goes_on_and_closed_when_it_is
             (&failed["state"], &failed["error"]),
             (&json!("waiting"), &json!("HTTP 502"))
         );
-        let redeliver = format!(
-            "/api/v1/webhooks/{id}/deliveries/{}/redeliver",
-            failed["id"].as_str().unwrap()
-        );
-        assert_eq!(index.ask(Method::POST, &redeliver, &json!({})).await.status, 202);
-        until("it is delivered", async || {
-            settled().await;
-            index.log(&id).await[0]["state"] == "delivered"
-        })
-        .await;
+        redelivered().await;
         {
             let repository = repository.lock().unwrap();
             assert_eq!(repository.issues.len(), 1);
@@ -597,17 +602,7 @@ async fn a_drift_is_one_issue_that_is_told_when_it_goes_on_and_closed_when_it_is
         repository.lock().unwrap().loses_next_answer = true;
         look(&store, "npm:files", look_at("5.0.0", NOW - 60, "Reads it all.")).await;
         settled().await;
-        let failed = index.log(&id).await[0].clone();
-        let redeliver = format!(
-            "/api/v1/webhooks/{id}/deliveries/{}/redeliver",
-            failed["id"].as_str().unwrap()
-        );
-        assert_eq!(index.ask(Method::POST, &redeliver, &json!({})).await.status, 202);
-        until("it is delivered", async || {
-            settled().await;
-            index.log(&id).await[0]["state"] == "delivered"
-        })
-        .await;
+        redelivered().await;
         assert_eq!(repository.lock().unwrap().issues.len(), 2);
         // A version between the two sides takes its place: closed, and opened anew for what stands.
         look(&store, "npm:files", look_at("4.0.0", NOW - 50, "Reads a lot.")).await;
