@@ -44,6 +44,10 @@ impl Answer {
 pub const CODES: &[(&str, &str)] = &[
     ("approved", "A person approved exactly this definition."),
     (
+        "approved-by-index",
+        "The organisation approved exactly this definition, at its index.",
+    ),
+    (
         "pinned-first-sight",
         "Pinned when the server was first seen; no person has approved it.",
     ),
@@ -286,6 +290,7 @@ fn via_code(via: Via) -> &'static str {
         Via::Approved => "approved",
         Via::NewTool => "pinned-new-tool",
         Via::Imported => "pinned-imported",
+        Via::Index => "approved-by-index",
         // An accepted step is never a baseline.
         Via::FirstSight | Via::AutoAccept => "pinned-first-sight",
     }

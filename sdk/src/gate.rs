@@ -22,6 +22,7 @@ mod judgement;
 mod listing;
 mod listings;
 mod open;
+mod organisation;
 mod own;
 mod parallel;
 pub mod refusal;
@@ -39,6 +40,7 @@ use std::time::{Duration, Instant};
 
 use mcpindex_contract::posture::Posture;
 
+use crate::approvals::Approvals;
 use crate::clock::Clock;
 use crate::pins::{Pins, PinsError};
 use calls::WaitingCall;
@@ -47,6 +49,7 @@ use hold::Hold;
 use judgement::Judge;
 use listings::Listings;
 use open::OpenRequests;
+use organisation::Organisation;
 use own::OwnIds;
 use refusal::{INTERNAL, error_answer};
 use sighting::Watch;
@@ -196,6 +199,14 @@ impl Gate {
         self
     }
 
+    /// The same gate, which obeys what an organisation decided about the server of this identity (its written form): what it
+    /// refused is held in every posture but monitor, what it approved proceeds as if a person had approved it here.
+    pub fn obeying(mut self, approvals: Approvals, identity: &str) -> Gate {
+        let clock = Arc::clone(&self.options.clock);
+        self.judge.obey(Organisation::new(approvals, identity, clock));
+        self
+    }
+
     /// One message from the client (without its line end).
     pub fn from_client(
         &mut self,
@@ -313,11 +324,11 @@ impl Gate {
         Ok(is_approved)
     }
 
-    /// When the pins are due to be looked at; `None` while nothing waits for them.
+    /// When the pins and decisions are due to be looked at; `None` while nothing waits for them.
     fn next_look_at_pins(&self) -> Option<Instant> {
         let whole = self.listings.whole.as_ref()?;
         let due = self.pins_checked.unwrap_or(whole.judged_at) + PINS_PAUSE;
-        whole.judgement.waits_for_pins().then_some(due)
+        (whole.judgement.waits_for_pins() || self.judge.obeys()).then_some(due)
     }
 
     fn has_pins(&self) -> bool {

@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing but the protocol is written to stdout, and what a person should know to stderr, one line each.
 
+mod organisation;
 mod told;
 
 use std::net::SocketAddr;
@@ -13,9 +14,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use mcpindex::approvals::Approvals;
 use mcpindex::clock::SystemClock;
 use mcpindex::gate::{Gate, GateLimits, GateOptions, NewTools};
-use mcpindex::index::{self, Variables};
+use mcpindex::index::{self, Chosen, Variables};
 use mcpindex::pins::{AuthContext, Pins, ServerKey};
 use mcpindex::proxy::drill::Drill;
 use mcpindex::proxy::http::{self, HttpOptions, Notice, Tell};
@@ -32,6 +34,8 @@ use mcpindex::wire::http::{Endpoint, RemoteLimits};
 use mcpindex_contract::identity::Identity;
 use mcpindex_contract::posture::Posture;
 use secrecy::SecretString;
+
+pub(super) use organisation::stored_index;
 
 use super::desk_client::DeskClient;
 use super::exit::Exit;
@@ -103,6 +107,15 @@ pub(super) struct GateArguments {
     )]
     listen: Option<SocketAddr>,
 
+    /// Whose decisions are obeyed beside this machine's: what the organisation refuses at its index is held, what it approves
+    /// proceeds
+    #[arg(long, value_enum, value_name = "WHERE")]
+    approvals: Option<ApprovalsArgument>,
+
+    /// How long ago the index may have been heard for its approvals to set anything free; its refusals count for ever
+    #[arg(long, value_name = "TIME", default_value = "7d", requires = "approvals", value_parser = organisation::age)]
+    approvals_max_age: Duration,
+
     /// The command that starts the server; it gets this environment and directory
     #[arg(
         last = true,
@@ -121,6 +134,12 @@ enum PostureArgument {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
+pub(super) enum ApprovalsArgument {
+    /// The index that `mcpindex login` or MCPINDEX_WEB_BASE names
+    Index,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
 enum NewToolsArgument {
     /// They wait for a person
     Review,
@@ -136,6 +155,9 @@ pub(super) fn run(arguments: GateArguments, output: &mut Output) -> Exit {
             return Exit::Usage;
         }
     };
+    if let Some(index) = plan.obeyed.take() {
+        plan.approvals = Some(organisation::follow(&plan, index, arguments.approvals_max_age));
+    }
     plan.telemetry = telemetry(&plan.state, output);
     let telemetry = plan.telemetry.clone();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -177,6 +199,9 @@ struct Plan {
     context: Option<String>,
     options: GateOptions,
     telemetry: Option<Telemetry>,
+    /// The index whose decisions are to be obeyed, until it is followed.
+    obeyed: Option<Chosen>,
+    approvals: Option<Approvals>,
 }
 
 /// What the arguments mean on this machine. An error is one line for the person.
@@ -203,8 +228,13 @@ fn resolve(arguments: &GateArguments) -> Result<(Plan, Target), String> {
         Some(name) => name.clone(),
         None => identity.to_string(),
     };
+    let state = StateDirectory::from_environment().map_err(|error| error.to_string())?;
+    let obeyed = match arguments.approvals {
+        Some(ApprovalsArgument::Index) => Some(organisation::index(&state)?),
+        None => None,
+    };
     let plan = Plan {
-        state: StateDirectory::from_environment().map_err(|error| error.to_string())?,
+        state,
         identity,
         context: arguments.context.clone(),
         options: GateOptions {
@@ -225,6 +255,8 @@ fn resolve(arguments: &GateArguments) -> Result<(Plan, Target), String> {
             clock: Arc::new(SystemClock),
         },
         telemetry: None,
+        obeyed,
+        approvals: None,
     };
     Ok((plan, target))
 }
@@ -273,6 +305,10 @@ impl Plan {
             },
         };
         let gate = Gate::new(self.options.clone(), Pins::open(&self.state, &key));
+        let gate = match &self.approvals {
+            Some(approvals) => gate.obeying(approvals.clone(), &self.identity.to_string()),
+            None => gate,
+        };
         // What is listed to the bearer of a credential is nothing that others could see too.
         match self.telemetry.as_ref().filter(|_| key.context.is_anybodys()) {
             Some(telemetry) => gate.watched_by(telemetry.watch(&self.identity, &self.options.server)),

@@ -7,27 +7,39 @@
 
 mod columns;
 mod document;
+mod organisation;
 mod release;
 mod screen;
 mod session;
+mod submit;
 
 use std::io::{self, IsTerminal};
 
 use clap::Args;
-use mcpindex::clock::SystemClock;
+use mcpindex::clock::{Clock, SystemClock};
 use mcpindex::pins::Pins;
 
 use super::exit::Exit;
 use super::output::Output;
 use super::pins::{Mistake, state};
 use super::server_name::named;
-use session::Session;
+use organisation::Organisation;
+use session::{Desk, Session};
+use submit::Queue;
 
 #[derive(Args)]
 pub(super) struct ReviewArguments {
     /// What is held, as JSON; asks nothing
     #[arg(long)]
     json: bool,
+
+    /// Asks the organisation to decide about all that is held: sends each definition to the queue of the index; asks nothing
+    #[arg(long, conflicts_with = "json")]
+    submit: bool,
+
+    /// With --submit: what the approvers should know
+    #[arg(long, value_name = "TEXT", requires = "submit", value_parser = submit::note)]
+    note: Option<String>,
 
     /// One server alone: npm:NAME, pypi:NAME, oci:NAME, a URL, or what `mcpindex pins list` calls it
     #[arg(value_name = "SERVER")]
@@ -56,8 +68,13 @@ fn review(arguments: &ReviewArguments, output: &mut Output) -> Result<Exit, Mist
             (vec![(key, pins)], Vec::new())
         }
     };
+    let organisation = Organisation::known(&state, SystemClock.unix_seconds());
     if arguments.json {
-        return Ok(document::print(servers, &strays, output));
+        return Ok(document::print(servers, &strays, &organisation, output));
+    }
+    if arguments.submit {
+        let queue = Queue::of(&state)?;
+        return submit::all(servers, &organisation, &queue, arguments.note.as_deref(), output);
     }
     if !io::stdin().is_terminal() {
         let text = "review asks questions, and stdin is no terminal: `mcpindex review --json` and `mcpindex pending` say what is \
@@ -67,5 +84,14 @@ fn review(arguments: &ReviewArguments, output: &mut Output) -> Result<Exit, Mist
     for stray in &strays {
         output.error(&format!("`{}` does not say whose pins it holds", stray.display()));
     }
-    Ok(Session::new(servers, &SystemClock, io::stdin().lock(), output).run())
+    if let Some(problem) = &organisation.problem {
+        output.error(problem);
+    }
+    let queue = Queue::of(&state).ok();
+    let desk = Desk {
+        clock: &SystemClock,
+        organisation: &organisation,
+        queue: queue.as_ref(),
+    };
+    Ok(Session::new(servers, desk, io::stdin().lock(), output).run())
 }

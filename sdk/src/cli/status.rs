@@ -58,6 +58,9 @@ struct ServerPart {
     gated_by: &'static str,
     /// Of our gate; `null` for another or none.
     posture: Option<String>,
+    /// `index`, where our gate obeys the organisation's decisions there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approvals: Option<&'static str>,
     /// `null` where the entry does not say which server it starts.
     identity: Option<String>,
     /// Its original line, without credentials.
@@ -181,14 +184,15 @@ fn configuration_part(configuration: &Configuration, pins: &[PinsPart]) -> Confi
 }
 
 fn server_part(entry: &Entry, pins: &[PinsPart]) -> ServerPart {
-    let (gated_by, posture) = match &entry.wiring {
-        Wiring::Direct => ("none", None),
+    let (gated_by, posture, obeys) = match &entry.wiring {
+        Wiring::Direct => ("none", None, false),
         // Guard is what a gate does that is told nothing else.
-        Wiring::Gate { posture } => (
+        Wiring::Gate { posture, obeys } => (
             "gate",
             Some(posture.clone().unwrap_or_else(|| "guard".to_owned())),
+            *obeys,
         ),
-        Wiring::Published => ("published", None),
+        Wiring::Published => ("published", None, false),
     };
     let of_this = pins
         .iter()
@@ -199,6 +203,7 @@ fn server_part(entry: &Entry, pins: &[PinsPart]) -> ServerPart {
         disabled: entry.is_disabled,
         gated_by,
         posture,
+        approvals: obeys.then_some("index"),
         identity: entry.identity.as_ref().map(ToString::to_string),
         launch: entry.launch.shown(),
         pins: of_this.cloned().collect(),
@@ -329,6 +334,9 @@ impl ConfigurationPart {
 impl ServerPart {
     fn print(&self, width: usize, output: &mut Output) {
         let gated = match (self.gated_by, &self.posture) {
+            ("gate", Some(posture)) if self.approvals.is_some() => {
+                format!("gated, {posture}, obeys the index")
+            }
             ("gate", Some(posture)) => format!("gated, {posture}"),
             ("published", _) => "gated by the published client".to_owned(),
             _ => "not gated".to_owned(),

@@ -18,6 +18,7 @@ use mcpindex::state::StateDirectory;
 use mcpindex_contract::posture::Posture;
 
 use super::exit::Exit;
+use super::gate::{ApprovalsArgument, stored_index};
 use super::output::Output;
 use show::{Shown, Told};
 
@@ -28,6 +29,9 @@ pub(super) struct WireArguments {
     /// The posture of the gates: monitor, guard or strict (a gate without one is on guard)
     #[arg(long, value_name = "POSTURE", value_parser = posture)]
     posture: Option<Posture>,
+    /// Whose decisions the gates obey: the organisation's, at the index that this machine is signed in to
+    #[arg(long, value_enum, value_name = "WHERE")]
+    approvals: Option<ApprovalsArgument>,
     /// What hosts start, instead of this very program: an absolute path, or a name on their PATH
     #[arg(long, value_name = "PROGRAM")]
     program: Option<String>,
@@ -35,7 +39,7 @@ pub(super) struct WireArguments {
     #[arg(long)]
     url_entries: bool,
     /// Stages one harmless held call, so that you see what it looks like
-    #[arg(long, conflicts_with_all = ["host", "config", "server", "yes", "dry_run", "posture", "program", "url_entries"])]
+    #[arg(long, conflicts_with_all = ["host", "config", "server", "yes", "dry_run", "posture", "approvals", "program", "url_entries"])]
     drill: bool,
     /// With --drill: takes the staged call back
     #[arg(long, requires = "drill")]
@@ -95,9 +99,15 @@ pub(super) fn run(arguments: WireArguments, output: &mut Output) -> Exit {
         Ok(program) => program,
         Err(reason) => return refuse(output, &reason, Exit::Usage),
     };
+    if arguments.approvals.is_some()
+        && let Err(reason) = stored_index(&state)
+    {
+        return refuse(output, &reason, Exit::Usage);
+    }
     let line = GateLine {
         program,
         posture: arguments.posture,
+        obeys: arguments.approvals.is_some(),
         url_entries: arguments.url_entries,
     };
     rewrite_all(&Way::Wire(line), &arguments.selection, &state, output)

@@ -26,6 +26,8 @@ pub struct GateLine {
     pub program: String,
     /// `--posture`, when it is to be named.
     pub posture: Option<Posture>,
+    /// Whether the gate obeys what the organisation decides at its index (`--approvals index`).
+    pub obeys: bool,
     /// Whether an address without a credential beside it is wrapped too.
     pub url_entries: bool,
 }
@@ -134,6 +136,9 @@ fn gate_words(site: &Site<'_>, line: &GateLine) -> Vec<String> {
     }
     if let Some(posture) = line.posture {
         words.extend(["--posture".to_owned(), posture.name().to_owned()]);
+    }
+    if line.obeys {
+        words.extend(["--approvals", "index"].map(str::to_owned));
     }
     words
 }

@@ -59,6 +59,8 @@ pub enum Wiring {
     Gate {
         /// What `--posture` says.
         posture: Option<String>,
+        /// Whether it obeys the organisation's index (`--approvals index`).
+        obeys: bool,
     },
     /// The published client's proxy does; it also keeps the pins.
     Published,
@@ -234,7 +236,7 @@ pub(super) fn read(document: &Document, site: &Site<'_>) -> Entry {
     let (launch, wiring) = match &written {
         _ if is_published(site.node) => (written.clone(), Wiring::Published),
         Launch::Command(argv) => match behind_the_gate(argv) {
-            Some((original, posture)) => (original, Wiring::Gate { posture }),
+            Some((original, wiring)) => (original, wiring),
             None => (written.clone(), Wiring::Direct),
         },
         _ => (written.clone(), Wiring::Direct),
@@ -423,7 +425,7 @@ fn quoted_words(text: &str) -> Option<Vec<String>> {
 
 /// What stands behind the gate, if the line starts one: `mcpindex gate … -- COMMAND` or `mcpindex gate … --url URL`.
 /// A program of another name counts when its arguments are those that we write.
-pub(super) fn behind_the_gate(argv: &[String]) -> Option<(Launch, Option<String>)> {
+pub(super) fn behind_the_gate(argv: &[String]) -> Option<(Launch, Wiring)> {
     let (program, args) = argv.split_first()?;
     let (first, options) = args.split_first()?;
     let base = program.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -437,13 +439,16 @@ pub(super) fn behind_the_gate(argv: &[String]) -> Option<(Launch, Option<String>
     }
     let end = options.iter().position(|option| option == "--");
     let own = &options[..end.unwrap_or(options.len())];
-    let posture = option_value(own, "--posture");
+    let wiring = Wiring::Gate {
+        posture: option_value(own, "--posture"),
+        obeys: option_value(own, "--approvals").is_some(),
+    };
     let original = match end.map(|end| &options[end + 1..]) {
         Some([]) => return None,
         Some(command) => Launch::Command(command.to_vec()),
         None => Launch::Url(option_value(own, "--url")?),
     };
-    Some((original, posture))
+    Some((original, wiring))
 }
 
 fn option_value(options: &[String], name: &str) -> Option<String> {

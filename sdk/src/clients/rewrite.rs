@@ -69,7 +69,7 @@ impl Rewrite {
                 continue;
             }
             let fate = match &entry.wiring {
-                Wiring::Gate { posture } => already(posture.as_deref(), line),
+                Wiring::Gate { posture, obeys } => already(posture.as_deref(), *obeys, line),
                 Wiring::Published => Fate::LeftAlone(
                     "the published client's proxy is in front of it: take that away with `mcpindex-config-wire unwire` first"
                         .to_owned(),
@@ -200,13 +200,17 @@ impl Rewrite {
     }
 }
 
-fn already(posture: Option<&str>, line: &GateLine) -> Fate {
+fn already(posture: Option<&str>, obeys: bool, line: &GateLine) -> Fate {
     let now = posture.unwrap_or(Posture::Guard.name());
     match line.posture {
         Some(asked) if asked.name() != now => Fate::LeftAlone(format!(
             "it is behind the gate already, under {now}: unwire it first to have it under {}",
             asked.name()
         )),
+        _ if line.obeys && !obeys => Fate::LeftAlone(
+            "it is behind the gate already, without --approvals: unwire it first to have it obey the index"
+                .to_owned(),
+        ),
         _ => Fate::AlreadyWired,
     }
 }

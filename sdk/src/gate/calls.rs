@@ -138,7 +138,9 @@ impl Gate {
         let mut hold = self.hold_on(&call.tool);
         let may_have_moved = match hold {
             // An approval can be taken back, and pins can be lost, while the server's list stays the same.
-            None => self.is_look_at_pins_due(now) && self.judge.has_moved(),
+            None => {
+                self.judge.organisation_has_moved() || self.is_look_at_pins_due(now) && self.judge.has_moved()
+            }
             Some(_) => self.pins_may_have_moved(now),
         };
         if may_have_moved {
@@ -168,8 +170,7 @@ impl Gate {
             return refuse(&call, hold, outputs);
         }
         hold.decision = Decision::Proceed;
-        let what = hold.declared_digest.as_deref().unwrap_or(hold.class.name());
-        if self.told.first("withheld", &hold.tool, what) {
+        if self.told.first("withheld", &hold.tool, &hold.mark()) {
             outputs.push(Output::from(Event::Withheld(hold)));
         }
         self.send_on(call, outputs);

@@ -1,7 +1,7 @@
 //! One tool beside what it has to be: its pin, or what is asked of a tool that has none.
 //!
 //! Invariant: a tool proceeds only by a verdict of `contract::posture`, and never when it has no digest, when its list has
-//! two of its name that differ, or when a person refused exactly this definition.
+//! two of its name that differ, or when a person or the organisation refused exactly this definition.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,6 +15,11 @@ use mcpindex_contract::posture::{self, Decision, Posture, Reason, Verdict};
 
 use crate::gate::GateOptions;
 use crate::gate::hold::{Hold, HoldClass};
+use crate::gate::organisation::Over;
+use crate::gate::refusal::quoted;
+
+/// The longest words of an approver that are repeated, in characters.
+const WORDS: usize = 200;
 
 /// One comparison, kept: an unchanged list of drifted tools costs nothing again.
 #[derive(Debug, Clone)]
@@ -50,6 +55,12 @@ pub(super) enum Against {
     NewTool,
     Refused,
     Duplicate,
+    /// The organisation refused it, by this decision and for this reason.
+    OrganisationRefused(u64, Option<String>),
+    /// The organisation approved it, by this decision.
+    Approved(u64),
+    /// The pin, which the organisation has ended, by its written digest and meta digest.
+    Ended(Over, String, Option<String>),
     /// The pin's written digest and meta digest.
     Baseline(String, Option<String>),
 }
@@ -80,7 +91,9 @@ pub(super) fn compare(
     };
     let (mut verdict, changes, introduced): (Verdict, Vec<Change>, Vec<Marker>) = match against {
         // A new tool is no matter of a person's refusal, nor of two tools of one name.
-        Against::FirstSight | Against::Refused | Against::Duplicate if before.is_none() => {
+        Against::FirstSight | Against::Refused | Against::OrganisationRefused(..) | Against::Duplicate
+            if before.is_none() =>
+        {
             let scan = match scan {
                 Some(scan) => Cow::Borrowed(scan),
                 None => Cow::Owned(markers::scan_definition(definition)),
@@ -98,21 +111,25 @@ pub(super) fn compare(
             (verdict, examination.changes, examination.introduced)
         }
     };
+    if let Against::Approved(_) = against {
+        return Outcome::Proceeds {
+            changes,
+            notes: verdict.notes,
+        };
+    }
     let class = match against {
+        Against::OrganisationRefused(..) => HoldClass::OrganisationRefused,
         _ if definition.digest().is_raw() => HoldClass::Unreadable,
         Against::Duplicate => HoldClass::Duplicate,
         Against::Refused => HoldClass::Refused,
         Against::FirstSight => HoldClass::FirstSight,
         Against::NewTool => HoldClass::NewTool,
-        Against::Baseline(..) => HoldClass::Drift,
+        // What changed beside it says more.
+        Against::Ended(..) if verdict.decision == Decision::Proceed => HoldClass::ApprovalOver,
+        Against::Approved(_) | Against::Ended(..) | Against::Baseline(..) => HoldClass::Drift,
     };
-    let of_its_own = match class {
-        HoldClass::Duplicate => Some("The server lists more than one tool of this name, and they differ."),
-        HoldClass::Refused => Some("A person refused exactly this definition."),
-        _ => None,
-    };
-    if let Some(sentence) = of_its_own {
-        verdict.reasons.insert(0, reason(class, sentence));
+    if let Some(reason) = of_its_own(class, against) {
+        verdict.reasons.insert(0, reason);
         if verdict.decision == Decision::Proceed {
             verdict.decision = Decision::Hold;
         }
@@ -138,6 +155,49 @@ pub(super) fn compare(
         declared_digest: Some(definition.digest().to_string()),
         action: options.tell_action.then(|| action::classify(definition)),
     }))
+}
+
+/// What holds it whatever its definition says.
+fn of_its_own(class: HoldClass, against: &Against) -> Option<Reason> {
+    let said = |code, sentence: String| {
+        Some(Reason {
+            code,
+            sentence,
+            pointer: String::new(),
+        })
+    };
+    match (against, class) {
+        (_, HoldClass::Duplicate) => Some(reason(
+            class,
+            "The server lists more than one tool of this name, and they differ.",
+        )),
+        (Against::Refused, _) => Some(reason(
+            HoldClass::Refused,
+            "A person refused exactly this definition.",
+        )),
+        (Against::OrganisationRefused(decision, why), _) => {
+            let sentence = format!("The organisation refused exactly this definition (decision {decision})");
+            match why {
+                Some(words) => said("refused", format!("{sentence}: {}.", quoted(words, WORDS))),
+                None => said("refused", format!("{sentence}.")),
+            }
+        }
+        (Against::Ended(over, ..), _) => match over {
+            Over::Refused(decision) => said(
+                "approval-withdrawn",
+                format!("The organisation refused what the tool is pinned to (decision {decision})."),
+            ),
+            Over::Withdrawn => said(
+                "approval-withdrawn",
+                "The organisation's approval of what the tool is pinned to was taken back.".to_owned(),
+            ),
+            Over::Expired => said(
+                "approval-expired",
+                "The organisation's approval of what the tool is pinned to has ended.".to_owned(),
+            ),
+        },
+        _ => None,
+    }
 }
 
 /// A reason that is a matter of the gate, not of a definition.

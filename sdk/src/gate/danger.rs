@@ -35,8 +35,12 @@ impl Danger {
             | "blast-radius-gained"
             | "dangerous-widening"
             | "hint-not-borne-out"
-            | "many-widenings" => Danger::Power,
+            | "many-widenings"
+            | "approval-withdrawn"
+            | "approval-expired" => Danger::Power,
             "output-schema-prose" => Danger::Text,
+            // They hold nothing: a person is told how far the organisation got.
+            "approval-stale" | "approval-proposed" | "approved-elsewhere" => Danger::Benign,
             "new-tool" => Danger::New,
             "tool-gone" => Danger::Narrowing,
             code => ChangeKind::from_name(code).map_or(Danger::Opaque, Danger::of_kind),

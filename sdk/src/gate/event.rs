@@ -31,6 +31,15 @@ pub enum Event {
         /// The notes of the verdict.
         notes: Vec<Reason>,
     },
+    /// The organisation approved exactly what a tool declares: it is held to that from now on.
+    Obeyed {
+        /// The tool.
+        tool: String,
+        /// The written digest.
+        digest: String,
+        /// The decision's place in the organisation's chain.
+        decision: u64,
+    },
     /// A pinned tool is not in the listing any more.
     ToolGone {
         /// The tool.

@@ -22,6 +22,10 @@ pub enum HoldClass {
     Unreadable,
     /// A person refused this digest.
     Refused,
+    /// The organisation refused this digest.
+    OrganisationRefused,
+    /// What the tool is pinned to is approved by the organisation no more.
+    ApprovalOver,
     /// The name is not in the server's last whole listing.
     NotListed,
     /// There is no listing to judge by: none came in time, or it could not be read to its end.
@@ -35,7 +39,7 @@ pub enum HoldClass {
 }
 
 impl HoldClass {
-    /// For programs: `drift`, `new-tool`, `first-sight`, `duplicate`, `unreadable`, `refused`, `not-listed`, `no-listing`,
+    /// For programs: `drift`, `new-tool`, `first-sight`, `duplicate`, `unreadable`, `refused`, `organisation-refused`, `approval-over`, `not-listed`, `no-listing`,
     /// `pins-unusable`, `result`, `drill`.
     pub fn name(self) -> &'static str {
         match self {
@@ -45,6 +49,8 @@ impl HoldClass {
             HoldClass::Duplicate => "duplicate",
             HoldClass::Unreadable => "unreadable",
             HoldClass::Refused => "refused",
+            HoldClass::OrganisationRefused => "organisation-refused",
+            HoldClass::ApprovalOver => "approval-over",
             HoldClass::NotListed => "not-listed",
             HoldClass::NoListing => "no-listing",
             HoldClass::PinsUnusable => "pins-unusable",
@@ -77,4 +83,17 @@ pub struct Hold {
     pub declared_digest: Option<String>,
     /// What a call of it does, by its declaration; `None` when that is switched off or unknown.
     pub action: Option<Action>,
+}
+
+impl Hold {
+    /// By which two holds of a tool are the same thing to tell.
+    pub(super) fn mark(&self) -> String {
+        let declared = self.declared_digest.as_deref().unwrap_or(self.class.name());
+        match self.class {
+            HoldClass::OrganisationRefused | HoldClass::ApprovalOver => {
+                format!("{declared} {}", self.class.name())
+            }
+            _ => declared.to_owned(),
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariants: a list is judged on the newest record, in the same update that writes what follows from it, so that two
 //! processes can't both trust at first sight; a tool that differs from its pin, or has none, is never taken for one that
-//! doesn't; without readable pins nothing proceeds.
+//! doesn't; without readable pins nothing proceeds; what the organisation refused proceeds by nobody's word here.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -11,18 +11,20 @@ use foldhash::quality::RandomState;
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::digest::Digest;
 use mcpindex_contract::markers::Scan;
-use mcpindex_contract::posture::Posture;
+use mcpindex_contract::posture::{Posture, Reason};
 use mcpindex_contract::surface::{Member, MemberKind};
 
+use crate::approvals::Word;
 use crate::gate::comparison::{Against, Compared, Outcome, compare};
 use crate::gate::event::Event;
 use crate::gate::hold::{Hold, HoldClass};
-use crate::gate::listing::{Fate, Pages};
+use crate::gate::listing::{Fate, Pages, without_meta};
+use crate::gate::organisation::{Organisation, Words};
 use crate::gate::parallel;
 use crate::gate::sighting::{Sight, Sighting, Watch};
 use crate::gate::told::Told;
 use crate::gate::{GateOptions, NewTools};
-use crate::pins::{Pins, PinsError, Record, Via};
+use crate::pins::{Pin, Pins, PinsError, Record, Via};
 use crate::wire::message::{members, string};
 
 /// What was decided about one whole list.
@@ -99,6 +101,13 @@ pub(super) struct Judge {
     /// The last comparison of each tool that was not what its pin says.
     compared: HashMap<String, Compared>,
     watch: Option<Arc<dyn Watch>>,
+    organisation: Option<Organisation>,
+}
+
+/// By what a list is judged, beside the pins.
+struct Rules<'r> {
+    options: &'r GateOptions,
+    words: Words,
 }
 
 /// One tool of a list.
@@ -112,6 +121,8 @@ struct Declared {
 /// What is to be written about one tool.
 enum Step {
     Pin(Via),
+    /// The organisation approved it, by this decision.
+    Obey(u64),
     Accept,
     Hold(Vec<&'static str>),
 }
@@ -127,7 +138,23 @@ struct Pass<'d> {
     pinned: usize,
     gone: Vec<String>,
     /// What this record does not know yet.
-    unknown: Vec<&'d Declared>,
+    unknown: Vec<Unknown<'d>>,
+}
+
+/// A tool that the record does not know as it is declared.
+struct Unknown<'d> {
+    declared: &'d Declared,
+    /// The written digest and the definition that it differs from, where the record holds another baseline by now.
+    before: Option<(String, Arc<str>)>,
+}
+
+impl<'d> From<&'d Declared> for Unknown<'d> {
+    fn from(declared: &'d Declared) -> Unknown<'d> {
+        Unknown {
+            declared,
+            before: None,
+        }
+    }
 }
 
 impl Judge {
@@ -137,7 +164,22 @@ impl Judge {
             has_moved: false,
             compared: HashMap::new(),
             watch: None,
+            organisation: None,
         }
+    }
+
+    pub(super) fn obey(&mut self, organisation: Organisation) {
+        self.organisation = Some(organisation);
+    }
+
+    /// Whether decisions of an organisation are obeyed.
+    pub(super) fn obeys(&self) -> bool {
+        self.organisation.is_some()
+    }
+
+    /// Whether the organisation's word may be another one than the last list was judged by.
+    pub(super) fn organisation_has_moved(&self) -> bool {
+        self.organisation.as_ref().is_some_and(Organisation::has_moved)
     }
 
     pub(super) fn watch(&mut self, watch: Arc<dyn Watch>) {
@@ -156,9 +198,9 @@ impl Judge {
         self.pins.update(change)
     }
 
-    /// Whether somebody else changed the pins since the last list was judged by them.
+    /// Whether somebody else changed the pins, or the organisation decided, since the last list was judged by them.
     pub(super) fn has_moved(&self) -> bool {
-        self.has_moved || self.pins.has_moved()
+        self.has_moved || self.pins.has_moved() || self.organisation_has_moved()
     }
 
     /// Judges a whole list and writes what follows from it, all in one update of the pins.
@@ -180,7 +222,14 @@ impl Judge {
             }
         }
         let names = by_name(&elements);
-        let decided = self.decide(&names, options);
+        let rules = Rules {
+            options,
+            words: self
+                .organisation
+                .as_mut()
+                .map_or_else(Words::default, Organisation::look),
+        };
+        let decided = self.decide(&names, &rules);
         if let Some(notice) = self.pins.take_notice() {
             events.push(Event::PinsNotice { notice });
         }
@@ -209,7 +258,7 @@ impl Judge {
         for (what, digest, event) in pass.events {
             let name = match &event {
                 Event::Withheld(hold) => hold.tool.as_str(),
-                Event::Accepted { tool, .. } => tool.as_str(),
+                Event::Accepted { tool, .. } | Event::Obeyed { tool, .. } => tool.as_str(),
                 _ => "",
             };
             if told.first(what, name, &digest) {
@@ -241,25 +290,31 @@ impl Judge {
     }
 
     /// Shows whoever watches what the record did not know before this list.
-    fn show(&mut self, unknown: &[&Declared], told: &mut Told) {
+    fn show(&mut self, unknown: &[Unknown<'_>], told: &mut Told) {
         let Some(watch) = self.watch.clone() else {
             return;
         };
         let Ok(record) = self.pins.record() else {
             return;
         };
-        for Declared { name, definition, .. } in unknown {
+        for Unknown { declared, before } in unknown {
+            let Declared { name, definition, .. } = declared;
             let digest = definition.digest().to_string();
             let baseline = record.tools.get(name).and_then(|tool| tool.baseline.as_ref());
-            let sight = match baseline {
+            let baseline = baseline.map(|baseline| (baseline.digest.as_str(), &baseline.definition));
+            let before = before
+                .as_ref()
+                .map(|(digest, definition)| (digest.as_str(), definition));
+            let against = before.or(baseline);
+            let sight = match against {
                 None => Sight::Withheld,
-                Some(baseline) if baseline.digest == digest => Sight::Pinned,
-                Some(baseline) => Sight::Drifted {
-                    before: baseline.definition.clone(),
+                Some((pinned, _)) if pinned == digest => Sight::Pinned,
+                Some((_, before)) => Sight::Drifted {
+                    before: before.clone(),
                     kinds: self.compared.get(name).map_or_else(Vec::new, Compared::kinds),
                 },
             };
-            let pinned = baseline.map_or("", |baseline| baseline.digest.as_str());
+            let pinned = against.map_or("", |(pinned, _)| pinned);
             if told.first("seen", name, &format!("{pinned} {digest}")) {
                 watch.seen(Sighting {
                     tool: name.clone(),
@@ -274,24 +329,25 @@ impl Judge {
     fn decide<'d>(
         &mut self,
         names: &BTreeMap<&str, Vec<&'d Declared>>,
-        options: &GateOptions,
+        rules: &Rules<'_>,
     ) -> Result<Pass<'d>, PinsError> {
-        let at = options.clock.unix_seconds();
+        let at = rules.options.clock.unix_seconds();
         self.has_moved = false;
         let record = self.pins.record()?;
         let compared = &mut self.compared;
-        let mut pass = pass_over(names, &record, compared, options);
+        let mut pass = pass_over(names, &record, compared, rules);
         if pass.steps.is_empty() {
             return Ok(pass);
         }
         self.pins.update(|newest| {
             if *newest != *record {
-                pass = pass_over(names, newest, compared, options);
+                pass = pass_over(names, newest, compared, rules);
             }
             for (declared, step) in &pass.steps {
                 let (name, definition) = (declared.name.as_str(), &declared.definition);
                 match step {
                     Step::Pin(via) => newest.pin(name, definition, *via, at),
+                    Step::Obey(decision) => obey(newest, name, definition, *decision, at),
                     Step::Accept => newest.accept(name, definition, at),
                     Step::Hold(codes) => newest.hold(name, definition, codes, at),
                 }
@@ -301,24 +357,47 @@ impl Judge {
     }
 }
 
+/// Whether there is a `_meta` that is not what was pinned of the tool, so that nobody approved it.
+fn has_new_meta(record: &Record, name: &str, definition: &Definition) -> bool {
+    let baseline = record.tools.get(name).and_then(|tool| tool.baseline.as_ref());
+    let pinned = baseline.and_then(|baseline| baseline.meta_digest.clone());
+    let meta = definition.meta().map(|meta| meta.digest.to_string());
+    meta.is_some() && meta != pinned
+}
+
+/// Makes what the organisation approved the baseline. Its digest leaves `_meta` out, so nobody approved that: it goes along only
+/// where it is what was pinned before.
+fn obey(record: &mut Record, name: &str, definition: &Definition, decision: u64, at: i64) {
+    match has_new_meta(record, name, definition) {
+        true => {
+            let without = Definition::read(&without_meta(definition.text()));
+            record.obey(name, &without, decision, at);
+        }
+        false => record.obey(name, definition, decision, at),
+    }
+}
+
 /// Decides about every name of a list by one record.
 fn pass_over<'d>(
     names: &BTreeMap<&str, Vec<&'d Declared>>,
     record: &Record,
     compared: &mut HashMap<String, Compared>,
-    options: &GateOptions,
+    rules: &Rules<'_>,
 ) -> Pass<'d> {
     let has_pin = record.tools.values().any(|tool| tool.baseline.is_some());
+    // A server of which something was refused that it declared here is no stranger: a new wording is not trusted at first sight.
+    let mut tools = record.tools.iter();
+    let is_first_sight = !has_pin && !tools.any(|(name, tool)| rules.words.refused_some(name, tool));
     let mut pass = Pass {
-        is_first_sight: !has_pin,
+        is_first_sight,
         ..Pass::default()
     };
-    compare_all(names, record, !has_pin, compared, options);
+    compare_all(names, record, is_first_sight, compared, rules);
     for (name, same_name) in names {
         let Some(declared) = same_name.first() else {
             continue;
         };
-        let standing = rule(name, same_name, declared, record, compared, options, &mut pass);
+        let standing = rule(name, same_name, declared, record, compared, rules, &mut pass);
         pass.standings.insert((*name).to_owned(), standing);
     }
     let pinned = record.tools.iter().filter(|(_, tool)| tool.baseline.is_some());
@@ -335,7 +414,7 @@ fn against(
     same_name: &[&Declared],
     record: &Record,
     is_first_sight: bool,
-    options: &GateOptions,
+    Rules { options, words }: &Rules<'_>,
 ) -> Option<Against> {
     let definition = &same_name.first()?.definition;
     let digest = definition.digest();
@@ -346,6 +425,10 @@ fn against(
     if !is_one_tool {
         return Some(Against::Duplicate);
     }
+    let word = words.of(name, &digest);
+    if let Word::Refused { sequence, reason } = word {
+        return Some(Against::OrganisationRefused(sequence, reason));
+    }
     let known = record.tools.get(name).map(|tool| (tool, digest.to_string()));
     if let Some((tool, written)) = &known
         && tool.refused.contains_key(written)
@@ -353,12 +436,34 @@ fn against(
         return Some(Against::Refused);
     }
     let baseline = known.and_then(|(tool, written)| Some((tool.baseline.as_ref()?, written)));
+    let is_baseline = (baseline.as_ref()).is_some_and(|(baseline, written)| baseline.digest == *written);
+    if let Word::Approved {
+        sequence,
+        is_fresh: true,
+        ..
+    } = word
+        && !is_baseline
+        && definition.no_digest().is_none()
+        && !(options.posture == Posture::Strict && has_new_meta(record, name, definition))
+    {
+        return Some(Against::Approved(sequence));
+    }
     let Some((baseline, written)) = baseline else {
-        return Some(match is_first_sight || options.new_tools == NewTools::Tofu {
-            true => Against::FirstSight,
-            false => Against::NewTool,
-        });
+        let known = record.tools.get(name);
+        let is_refused = known.is_some_and(|tool| words.refused_some(name, tool));
+        return Some(
+            match is_first_sight || options.new_tools == NewTools::Tofu && !is_refused {
+                true => Against::FirstSight,
+                false => Against::NewTool,
+            },
+        );
     };
+    if let Some(over) = words.over(name, baseline) {
+        let Pin {
+            digest, meta_digest, ..
+        } = baseline;
+        return Some(Against::Ended(over, digest.clone(), meta_digest.clone()));
+    }
     let meta = meta.map(|meta| meta.to_string());
     let is_the_pin =
         baseline.digest == written && baseline.meta_digest == meta && definition.no_digest().is_none();
@@ -371,11 +476,11 @@ fn compare_all(
     record: &Record,
     is_first_sight: bool,
     compared: &mut HashMap<String, Compared>,
-    options: &GateOptions,
+    rules: &Rules<'_>,
 ) {
     let mut due: Vec<(&str, &Declared, Against)> = Vec::new();
     for (name, same_name) in names {
-        let against = against(name, same_name, record, is_first_sight, options);
+        let against = against(name, same_name, record, is_first_sight, rules);
         let (Some(against), Some(declared)) = (against, same_name.first()) else {
             continue;
         };
@@ -393,7 +498,14 @@ fn compare_all(
             against: against.clone(),
             digest: definition.digest(),
             meta: definition.meta().map(|meta| meta.digest),
-            outcome: compare(name, before.as_ref(), definition, scan.as_ref(), against, options),
+            outcome: compare(
+                name,
+                before.as_ref(),
+                definition,
+                scan.as_ref(),
+                against,
+                rules.options,
+            ),
         }
     });
     for ((name, ..), comparison) in due.into_iter().zip(made) {
@@ -408,7 +520,7 @@ fn rule<'d>(
     declared: &'d Declared,
     record: &Record,
     compared: &HashMap<String, Compared>,
-    options: &GateOptions,
+    rules: &Rules<'_>,
     pass: &mut Pass<'d>,
 ) -> Standing {
     let definition = &declared.definition;
@@ -417,7 +529,7 @@ fn rule<'d>(
     let known = record.tools.get(name);
     let baseline = known.and_then(|tool| tool.baseline.as_ref());
     let written = digest.to_string();
-    let Some(against) = against(name, same_name, record, pass.is_first_sight, options) else {
+    let Some(against) = against(name, same_name, record, pass.is_first_sight, rules) else {
         // It is the baseline, perhaps again: what was let through or held meanwhile is over.
         if known.is_some_and(|tool| tool.last_seen.is_some() || tool.held_now.is_some()) {
             pass.steps.push((declared, Step::Accept));
@@ -432,31 +544,56 @@ fn rule<'d>(
             definition,
             declared.scan.as_ref(),
             &against,
-            options,
+            rules.options,
         ),
     };
     let is_seen = known.is_some_and(|tool| tool.has_seen(&written));
     match &outcome {
         Outcome::Held(hold) => {
+            let hold = &with_word(hold, &rules.words.of(name, &digest));
             let is_kept = known.is_some_and(|tool| tool.held.contains_key(&written));
             let waits_for_a_person = matches!(
                 hold.class,
-                HoldClass::Drift | HoldClass::NewTool | HoldClass::FirstSight
+                HoldClass::Drift
+                    | HoldClass::NewTool
+                    | HoldClass::FirstSight
+                    | HoldClass::OrganisationRefused
+                    | HoldClass::ApprovalOver
             );
             let is_noted = known.is_some_and(|tool| tool.held_now.as_ref() == Some(&written));
             if !is_seen && (waits_for_a_person || hold.class == HoldClass::Unreadable) {
-                pass.unknown.push(declared);
+                pass.unknown.push(declared.into());
             }
             if waits_for_a_person && !is_kept || is_kept && !is_noted {
                 let codes = hold.reasons.iter().map(|reason| reason.code).collect();
                 pass.steps.push((declared, Step::Hold(codes)));
             }
             let event = Event::Withheld(Hold::clone(hold));
-            pass.events.push(("withheld", written.clone(), event));
+            pass.events.push(("withheld", hold.mark(), event));
             Standing::Held(Arc::clone(hold))
         }
         Outcome::Proceeds { changes, notes } => {
             match baseline {
+                _ if let Against::Approved(decision) = against => {
+                    pass.steps.push((declared, Step::Obey(decision)));
+                    pass.pinned += usize::from(pass.is_first_sight);
+                    if !is_seen {
+                        pass.unknown.push(Unknown {
+                            declared,
+                            before: baseline.map(|pin| (pin.digest.clone(), pin.definition.clone())),
+                        });
+                    }
+                    if has_new_meta(record, name, definition) {
+                        pass.without_meta.insert(name.to_owned());
+                    }
+                    let event = Event::Obeyed {
+                        tool: name.to_owned(),
+                        digest: written.clone(),
+                        decision,
+                    };
+                    pass.events
+                        .push(("obeyed", format!("{written} {decision}"), event));
+                }
                 None => {
                     let via = match pass.is_first_sight {
                         true => Via::FirstSight,
@@ -464,7 +601,7 @@ fn rule<'d>(
                     };
                     pass.pinned += 1;
                     pass.steps.push((declared, Step::Pin(via)));
-                    pass.unknown.push(declared);
+                    pass.unknown.push(declared.into());
                 }
                 Some(baseline) => {
                     let last_seen = known.and_then(|tool| tool.last_seen.as_ref());
@@ -475,7 +612,7 @@ fn rule<'d>(
                         pass.steps.push((declared, Step::Accept));
                     }
                     if !is_seen {
-                        pass.unknown.push(declared);
+                        pass.unknown.push(declared.into());
                     }
                     let moved = meta.map(|meta| meta.to_string());
                     if baseline.meta_digest != moved {
@@ -494,6 +631,41 @@ fn rule<'d>(
             Standing::Proceeds
         }
     }
+}
+
+/// The hold, with what the organisation says of it where that does not release it.
+fn with_word(hold: &Arc<Hold>, word: &Word) -> Arc<Hold> {
+    let (code, sentence) = match word {
+        Word::Approved {
+            sequence,
+            is_fresh: false,
+            ..
+        } => (
+            "approval-stale",
+            format!(
+                "The organisation approved exactly this definition (decision {sequence}), but its index has not been heard for \
+                 too long."
+            ),
+        ),
+        Word::Approved { sequence, .. } => (
+            "approved-elsewhere",
+            format!(
+                "The organisation approved exactly this definition (decision {sequence}), which does not release it here."
+            ),
+        ),
+        Word::Proposed { sequence } => (
+            "approval-proposed",
+            format!("One of the two people that it takes has approved it (decision {sequence})."),
+        ),
+        _ => return Arc::clone(hold),
+    };
+    let mut hold = Hold::clone(hold);
+    hold.reasons.push(Reason {
+        code,
+        sentence,
+        pointer: String::new(),
+    });
+    Arc::new(hold)
 }
 
 /// An element of a list as a tool; `None` for one that is no object or has no name.

@@ -184,7 +184,7 @@ impl Page {
 }
 
 /// A tool's text without its top-level `_meta`.
-fn without_meta(tool: &str) -> String {
+pub(super) fn without_meta(tool: &str) -> String {
     let Some(members) = member_spans(tool) else {
         return tool.to_owned();
     };

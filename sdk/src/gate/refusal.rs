@@ -70,6 +70,7 @@ pub fn person_line(hold: &Hold) -> String {
     reasons.sort_by_key(|reason| Danger::of_code(reason.code));
     let own = class_sentence(hold.class);
     let why = match (hold.class, reasons.first()) {
+        (HoldClass::OrganisationRefused | HoldClass::ApprovalOver, _) => decided(hold),
         (HoldClass::Drift | HoldClass::FirstSight | HoldClass::PinsUnusable, Some(first)) => {
             visible_within(&first.sentence, SENTENCE)
         }
@@ -174,7 +175,21 @@ fn opening(hold: &Hold) -> Vec<String> {
         }
         _ => format!("The call of {tool} on {server} was held. It did not reach the server."),
     };
-    vec![first, class_sentence(hold.class).to_owned()]
+    let second = match hold.class {
+        HoldClass::OrganisationRefused | HoldClass::ApprovalOver => decided(hold),
+        class => class_sentence(class).to_owned(),
+    };
+    vec![first, second]
+}
+
+/// What the organisation decided, of a hold that is a matter of that.
+fn decided(hold: &Hold) -> String {
+    let own = hold.reasons.iter().find(|reason| is_decided(reason.code));
+    own.map_or_else(|| class_sentence(hold.class).to_owned(), sentence)
+}
+
+fn is_decided(code: &str) -> bool {
+    matches!(code, "refused" | "approval-withdrawn" | "approval-expired")
 }
 
 /// What the class says, as a sentence.
@@ -188,6 +203,8 @@ fn class_sentence(class: HoldClass) -> &'static str {
             "The tool's definition can be read in more than one way, or not at all, so nothing can be pinned to it."
         }
         HoldClass::Refused => "A person refused this definition of the tool.",
+        HoldClass::OrganisationRefused => "The organisation refused this definition of the tool.",
+        HoldClass::ApprovalOver => "The organisation approves what the tool is pinned to no more.",
         HoldClass::NotListed => "The server's last whole listing has no tool of this name.",
         HoldClass::NoListing => {
             "There is no whole and current listing of the server's tools to judge the call by."
@@ -210,7 +227,9 @@ fn next_step(class: HoldClass) -> Option<&'static str> {
         | HoldClass::FirstSight
         | HoldClass::Duplicate
         | HoldClass::Unreadable
-        | HoldClass::Refused => Some("mcpindex review"),
+        | HoldClass::Refused
+        | HoldClass::OrganisationRefused
+        | HoldClass::ApprovalOver => Some("mcpindex review"),
         HoldClass::PinsUnusable => Some("mcpindex status"),
         HoldClass::NotListed | HoldClass::NoListing | HoldClass::Result | HoldClass::Drill => None,
     }
@@ -245,6 +264,12 @@ fn closing(hold: &Hold) -> Vec<String> {
             HoldClass::Drill => "It shows what a hold looks like. The next call passes as usual.",
             HoldClass::Duplicate | HoldClass::Unreadable => {
                 "It stays held while the server declares it so. A person sees it with `mcpindex review`, on the machine of the gate."
+            }
+            HoldClass::OrganisationRefused => {
+                "An approver of the organisation decides otherwise, at its index. An approval on this machine does not release it."
+            }
+            HoldClass::ApprovalOver => {
+                "An approver of the organisation decides at its index, or a person with `mcpindex review`, on the machine of the gate."
             }
             HoldClass::Drift | HoldClass::NewTool | HoldClass::FirstSight | HoldClass::Refused => {
                 "A person sees it whole and decides with `mcpindex review`, on the machine of the gate."
@@ -341,6 +366,7 @@ fn is_told_elsewhere(reason: &Reason, hold: &Hold) -> bool {
         | HoldClass::Result
         | HoldClass::Drill => true,
         HoldClass::Unreadable => reason.code == "unreadable",
+        HoldClass::OrganisationRefused | HoldClass::ApprovalOver => is_decided(reason.code),
         HoldClass::Drift | HoldClass::FirstSight | HoldClass::NoListing | HoldClass::PinsUnusable => false,
     };
     is_change || is_class || (is_marker && !hold.markers.is_empty())

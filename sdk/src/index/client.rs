@@ -177,6 +177,12 @@ impl IndexClient {
         self.ask(Method::GET, path, None, limit).await
     }
 
+    /// The same of an answer that the index may keep back until there is news: at most this long, in place of 10 s.
+    pub async fn get_within(&self, path: &str, limit: usize, time: Duration) -> Result<Answer, IndexError> {
+        let request = self.client.request(Method::GET, self.base.at(path));
+        self.send(request.timeout(time), limit).await
+    }
+
     /// Posts this as JSON.
     pub async fn post(
         &self,
@@ -207,6 +213,10 @@ impl IndexClient {
         if let Some(content) = content {
             request = request.header(CONTENT_TYPE, "application/json").body(content);
         }
+        self.send(request, limit).await
+    }
+
+    async fn send(&self, mut request: reqwest::RequestBuilder, limit: usize) -> Result<Answer, IndexError> {
         if let Some((name, value)) = &self.header {
             request = request.header(name, value);
         }

@@ -1,6 +1,6 @@
 //! The record of one server: what is pinned, what was accepted, what waits for a person.
 //!
-//! Invariant: only [`Record::pin`] and [`Record::approve`] move a tool's baseline; a definition without a digest never
+//! Invariant: only [`Record::pin`], [`Record::approve`] and [`Record::obey`] move a tool's baseline; a definition without a digest never
 //! becomes one; nothing a server sends makes a record grow without bound.
 
 use std::collections::BTreeMap;
@@ -25,10 +25,12 @@ pub enum Via {
     AutoAccept,
     /// Taken over from the published client's pins.
     Imported,
+    /// The organisation approved exactly this digest, at its index.
+    Index,
 }
 
 impl Via {
-    /// As it stands in a record: `first-sight`, `new-tool`, `approved`, `auto-accept`, `imported`.
+    /// As it stands in a record: `first-sight`, `new-tool`, `approved`, `auto-accept`, `imported`, `index`.
     pub fn name(self) -> &'static str {
         match self {
             Via::FirstSight => "first-sight",
@@ -36,6 +38,7 @@ impl Via {
             Via::Approved => "approved",
             Via::AutoAccept => "auto-accept",
             Via::Imported => "imported",
+            Via::Index => "index",
         }
     }
 }
@@ -56,6 +59,9 @@ pub struct Pin {
     pub at: i64,
     /// How.
     pub via: Via,
+    /// Of [`Via::Index`], which decision in the chain of the index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<u64>,
 }
 
 /// A definition that was trusted at some time.
@@ -245,7 +251,18 @@ impl Record {
             definition: definition.shared_text(),
             at,
             via,
+            decision: None,
         });
+    }
+
+    /// The organisation approved exactly this definition, by this decision of its chain: it becomes the baseline.
+    pub fn obey(&mut self, tool: &str, definition: &Definition, decision: u64, at: i64) {
+        self.pin(tool, definition, Via::Index, at);
+        let digest = definition.digest().to_string();
+        let baseline = self.tools.get_mut(tool).and_then(|pin| pin.baseline.as_mut());
+        if let Some(baseline) = baseline.filter(|baseline| baseline.digest == digest) {
+            baseline.decision = Some(decision);
+        }
     }
 
     /// Notes that `definition` was let through without being the baseline. The baseline itself may come here too: then the
@@ -695,6 +712,7 @@ mod tests {
         Accept,
         Hold,
         Approve,
+        Obey,
         Refuse,
     }
 
@@ -704,6 +722,7 @@ mod tests {
             Just(Step::Accept),
             Just(Step::Hold),
             Just(Step::Approve),
+            Just(Step::Obey),
             Just(Step::Refuse),
         ];
         prop::collection::vec((step, "[ab\u{1b}]", 0..6u8, any::<i64>()), 0..40)
@@ -725,6 +744,7 @@ mod tests {
                     Step::Pin => record.pin(&name, &definition, Via::NewTool, at),
                     Step::Accept => record.accept(&name, &definition, at),
                     Step::Hold => record.hold(&name, &definition, &["code"], at),
+                    Step::Obey => record.obey(&name, &definition, 7, at),
                     Step::Approve => drop(record.approve(&name, &written, at)),
                     Step::Refuse => drop(record.refuse(&name, &written, at)),
                 }

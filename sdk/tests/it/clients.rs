@@ -29,6 +29,7 @@ impl Desk {
             line: GateLine {
                 program: PROGRAM.to_owned(),
                 posture: None,
+                obeys: false,
                 url_entries: false,
             },
         }
@@ -522,9 +523,9 @@ fn servers_are_read_wherever_a_host_keeps_them() {
         "marked": {"command": "x", "_mcpindexWired": {"marker": "mcpindex"}},
         "another gate": {"command": "gatekeeper", "args": ["gate", "--", "x"]}
     }}"#), @r##"
-    2:ours [npx -y a] npm:a Gate { posture: Some("strict") }
-    3:by hand [https://a.example.com/mcp] https://a.example.com/mcp Gate { posture: None }
-    4:other name [uvx b] pypi:b Gate { posture: None }
+    2:ours [npx -y a] npm:a Gate { posture: Some("strict"), obeys: false }
+    3:by hand [https://a.example.com/mcp] https://a.example.com/mcp Gate { posture: None, obeys: false }
+    4:other name [uvx b] pypi:b Gate { posture: None, obeys: false }
     5:published [uvx --from mcpindex-gate==1 mcpindex-proxy --mcpindex-stdio --upstream-command=npx] - Published
     6:marked [x] - Published
     7:another gate [gatekeeper gate -- x] cmd:2eb87a468ee550d9:gatekeeper

@@ -90,6 +90,23 @@ fn an_entry_is_wired_once_and_keeps_its_posture() {
 }
 
 #[test]
+fn an_entry_is_wired_to_obey_the_index_once_and_keeps_that() {
+    let before = b"{\"mcpServers\": {\"a\": {\"command\": \"a\"}}}";
+    let mut desk = Desk::new("a.json", before);
+    desk.wire(&[]);
+    desk.line.obeys = true;
+    assert_snapshot!(desk.left_alone(), @"it is behind the gate already, without --approvals: unwire it first to have it obey the index");
+    desk.unwire(&[]);
+    assert_eq!(desk.text(), before);
+    desk.wire(&[]);
+    assert_snapshot!(String::from_utf8(desk.text()).unwrap(), @r#"{"mcpServers": {"a": {"command": "/usr/local/bin/mcpindex", "args": ["gate", "--server", "a", "--approvals", "index", "--", "a"]}}}"#);
+    desk.line.obeys = false;
+    assert_eq!(desk.wire(&[]), [("a".to_owned(), Fate::AlreadyWired)]);
+    desk.unwire(&[]);
+    assert_eq!(desk.text(), before);
+}
+
+#[test]
 fn an_entry_that_was_edited_past_recognition_is_left_alone() {
     let desk = Desk::new(
         "a.json",

@@ -1,5 +1,6 @@
 //! The gate's state machine: scripted exchanges, and what goes where.
 
+mod approvals;
 mod calls;
 mod context;
 mod drift;

@@ -141,11 +141,11 @@ impl Terminal {
     }
 
     /// The screen up to the next question, whose mark is `>`.
-    fn until_asked(&mut self) -> String {
+    pub(crate) fn until_asked(&mut self) -> String {
         self.read_until(|seen| seen.ends_with("> ") || seen.ends_with(">\u{1b}[0m "))
     }
 
-    fn types(&mut self, text: &str) -> String {
+    pub(crate) fn types(&mut self, text: &str) -> String {
         self.keyboard.write_all(format!("{text}\n").as_bytes()).unwrap();
         self.until_asked()
     }

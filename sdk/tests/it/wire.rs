@@ -293,6 +293,7 @@ fn mistakes_are_told_in_one_line_and_nothing_is_written() {
         vec!["wire", "--json"],
         vec!["wire", "--program", "./mcpindex", "--yes"],
         vec!["wire", "--program", "/nowhere/mcpindex", "--yes"],
+        vec!["wire", "--approvals", "index", "--yes"],
         vec!["unwire", "--config", ".codex/config.toml", "--yes"],
     ] {
         told.push(format!("$ {}\n{}", arguments.join(" "), home.shown(&arguments)));

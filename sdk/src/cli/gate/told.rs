@@ -30,6 +30,10 @@ pub(super) fn line(server: &str, event: &Event) -> String {
             name(tool),
             kinds(changes)
         ),
+        Event::Obeyed { tool, decision, .. } => format!(
+            "mcpindex: {} on {server} is shown as the organisation approved it (decision {decision})",
+            name(tool)
+        ),
         Event::ToolGone { tool } => {
             format!(
                 "mcpindex: {} is not listed by {server} any more; its pin is kept",

@@ -15,6 +15,7 @@ use super::super::explain::document::{
 };
 use super::super::output::Output;
 use super::super::pins::{moment, print_document};
+use super::organisation::Organisation;
 use super::release::{Baseline, Item, Release, Row, Step, Steps, What};
 
 #[derive(Serialize)]
@@ -66,8 +67,19 @@ struct HeldPart<'a> {
     action: Option<ActionPart<'a>>,
     capabilities: Option<CapabilitiesPart<'a>>,
     baseline: Option<BaselinePart<'a>>,
+    /// What the organisation decided about it; absent where nothing of that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    organisation: Option<OrganisationPart<'a>>,
     /// The exact text that was declared.
     definition: &'a str,
+}
+
+#[derive(Serialize)]
+struct OrganisationPart<'a> {
+    /// `approved`, `proposed`, `refused`, `withdrawn` or `expired`.
+    state: &'static str,
+    decision: u64,
+    sentence: &'a str,
 }
 
 #[derive(Serialize)]
@@ -79,13 +91,18 @@ struct BaselinePart<'a> {
 }
 
 /// All that is held of these servers; undetermined when one of them can't be read.
-pub(super) fn print(servers: Vec<(ServerKey, Pins)>, strays: &[PathBuf], output: &mut Output) -> Exit {
+pub(super) fn print(
+    servers: Vec<(ServerKey, Pins)>,
+    strays: &[PathBuf],
+    organisation: &Organisation,
+    output: &mut Output,
+) -> Exit {
     let read: Vec<_> = servers
         .into_iter()
         .map(|(key, mut pins)| {
-            let release = pins
-                .record()
-                .map(|record| Release::of(&record, &mut Steps::default()));
+            let release = pins.record().map(|record| {
+                Release::of(&record, &mut Steps::default()).with(organisation, &key.identity.to_string())
+            });
             (key, release)
         })
         .collect();
@@ -155,6 +172,11 @@ fn held_part(item: &Item) -> HeldPart<'_> {
             .as_ref()
             .map(|examination| capabilities_part(&examination.capabilities)),
         baseline: item.baseline.as_ref().map(baseline_part),
+        organisation: item.said.as_ref().map(|said| OrganisationPart {
+            state: said.state,
+            decision: said.decision,
+            sentence: &said.sentence,
+        }),
         definition: &item.held.definition,
     }
 }

@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
+use super::organisation::{Organisation, Said};
 use mcpindex::gate::danger::Danger;
 use mcpindex::pins::{Held, Pin, Record, TextPin, ToolPin};
 use mcpindex::text_diff::{self, changed_lines};
@@ -108,6 +109,8 @@ pub(super) struct Item {
     pub(super) section: Section,
     /// What is refused already of the same tool.
     pub(super) refused_before: usize,
+    /// What the organisation says of it, where it says anything.
+    pub(super) said: Option<Said>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -204,6 +207,16 @@ impl Release {
         }
     }
 
+    /// The same with what the organisation says of each tool.
+    pub(super) fn with(mut self, organisation: &Organisation, identity: &str) -> Release {
+        for item in self.rows.iter_mut().flat_map(|row| &mut row.items) {
+            if let What::Tool(tool) = &item.what {
+                item.said = organisation.says(identity, tool, &item.digest);
+            }
+        }
+        self
+    }
+
     /// The same without what was left for later.
     pub(super) fn without(mut self, skipped: &BTreeSet<(What, String)>) -> Release {
         for row in &mut self.rows {
@@ -233,6 +246,7 @@ fn item_of_tool(name: &str, pin: &ToolPin, is_first_sight: bool, steps: &mut Ste
         baseline,
         step,
         refused_before: pin.refused.len(),
+        said: None,
     })
 }
 
@@ -252,6 +266,7 @@ fn item_of_instructions(record: &Record, steps: &mut Steps) -> Option<Item> {
         baseline,
         step,
         refused_before: record.refused_instructions.len(),
+        said: None,
     })
 }
 

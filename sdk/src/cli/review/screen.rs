@@ -15,6 +15,7 @@ use mcpindex_contract::posture::Examination;
 use super::super::output::{Output, Style};
 use super::super::pins::{count, date};
 use super::columns::{Layout, Line};
+use super::organisation::Said;
 use super::release::{Baseline, Item, Release, Row, Section, Step, What};
 
 /// The longest name in a list.
@@ -175,9 +176,33 @@ fn print_origin(row: &Row, layout: Layout, output: &mut Output) {
         None => origin.push_str("; nothing of this name is pinned"),
     }
     print_lines(&layout.prose(Style::Faint, 2, &origin), output);
+    print_said(row, layout, output);
     if first.refused_before > 0 {
         let refused = count(first.refused_before, "other definition", "other definitions");
         output.line(Style::Faint, &format!("  {refused} of it refused before"));
+    }
+}
+
+/// What the organisation says of it; of several tools each word once.
+fn print_said(row: &Row, layout: Layout, output: &mut Output) {
+    let mut lines: Vec<(&Said, usize)> = Vec::new();
+    for said in row.items.iter().filter_map(|item| item.said.as_ref()) {
+        match lines.iter_mut().find(|(known, _)| *known == said) {
+            Some((_, many)) => *many += 1,
+            None => lines.push((said, 1)),
+        }
+    }
+    for (said, many) in lines {
+        let style = match said.is_refused() {
+            true => Style::Alarm,
+            false => Style::Plain,
+        };
+        let of = match row.items.len() {
+            1 => String::new(),
+            all => format!(" ({many} of {all})"),
+        };
+        let line = format!("the organisation{of}: {}", said.sentence);
+        print_lines(&layout.prose(style, 2, &line), output);
     }
 }
 
@@ -187,6 +212,7 @@ fn baseline_words(baseline: &Baseline) -> String {
         "first-sight" => "pinned at first sight",
         "new-tool" => "pinned as a new tool without review",
         "imported" => "taken over from the published client",
+        "index" => "approved by the organisation",
         other => other,
     };
     format!("{how} {}, {}", date(baseline.at), short_digest(&baseline.digest))

@@ -14,13 +14,24 @@ use super::super::exit::Exit;
 use super::super::output::{Output, Style};
 use super::super::pins::{count, name_of};
 use super::columns::Layout;
+use super::organisation::{Organisation, Said};
 use super::release::{Item, Release, Row, Steps, What};
 use super::screen::{names, print_details, print_lines, print_overview, print_row};
+use super::submit::{Queue, Request};
+
+/// What a review works with beside the pins.
+#[derive(Clone, Copy)]
+pub(super) struct Desk<'a> {
+    pub(super) clock: &'a dyn Clock,
+    pub(super) organisation: &'a Organisation,
+    /// Where definitions can be submitted; `None`: this machine is signed in to no index.
+    pub(super) queue: Option<&'a Queue>,
+}
 
 /// One review, over one server or many.
 pub(super) struct Session<'a, R> {
     servers: Vec<Server>,
-    clock: &'a dyn Clock,
+    desk: Desk<'a>,
     input: R,
     output: &'a mut Output,
     /// What was answered, oldest first.
@@ -30,6 +41,7 @@ pub(super) struct Session<'a, R> {
 
 struct Server {
     name: String,
+    identity: String,
     pins: Pins,
     steps: Steps,
     /// Left for later in this run.
@@ -80,6 +92,7 @@ enum Letter {
     ApproveRest,
     Refuse,
     Skip,
+    Submit,
     Undo,
     Details,
     Quit,
@@ -98,6 +111,7 @@ impl Letter {
             "a" | "approve" => Some(Letter::Approve),
             "r" | "refuse" => Some(Letter::Refuse),
             "s" | "skip" => Some(Letter::Skip),
+            "o" | "organisation" => Some(Letter::Submit),
             "u" | "undo" => Some(Letter::Undo),
             "d" | "details" => Some(Letter::Details),
             "q" | "quit" => Some(Letter::Quit),
@@ -110,12 +124,13 @@ impl Letter {
 impl<'a, R: BufRead> Session<'a, R> {
     pub(super) fn new(
         servers: Vec<(ServerKey, Pins)>,
-        clock: &'a dyn Clock,
+        desk: Desk<'a>,
         input: R,
         output: &'a mut Output,
     ) -> Session<'a, R> {
         let server = |(key, pins): (ServerKey, Pins)| Server {
             name: name_of(&key),
+            identity: key.identity.to_string(),
             pins,
             steps: Steps::default(),
             skipped: BTreeSet::new(),
@@ -124,7 +139,7 @@ impl<'a, R: BufRead> Session<'a, R> {
         };
         Session {
             servers: servers.into_iter().map(server).collect(),
-            clock,
+            desk,
             input,
             output,
             answers: Vec::new(),
@@ -185,7 +200,9 @@ impl<'a, R: BufRead> Session<'a, R> {
     fn release(&mut self, index: usize) -> Result<Release, PinsError> {
         let server = &mut self.servers[index];
         let record = server.pins.record()?;
-        Ok(Release::of(&record, &mut server.steps).without(&server.skipped))
+        Ok(Release::of(&record, &mut server.steps)
+            .with(self.desk.organisation, &server.identity)
+            .without(&server.skipped))
     }
 
     fn layout(&self) -> Layout {
@@ -197,7 +214,7 @@ impl<'a, R: BufRead> Session<'a, R> {
         let rest = rest_of_section(release, row);
         loop {
             self.output.line(Style::Plain, "");
-            let Some(typed) = self.ask(&question(row, rest.len())) else {
+            let Some(typed) = self.ask(&question(row, rest.len(), self.desk.queue.is_some())) else {
                 return Next::Quit;
             };
             match Letter::read(&typed) {
@@ -214,6 +231,7 @@ impl<'a, R: BufRead> Session<'a, R> {
                         return next;
                     }
                 }
+                Some(Letter::Submit) => self.submit(index, row),
                 Some(Letter::Skip) => {
                     self.skip(index, row);
                     return Next::Row;
@@ -281,7 +299,7 @@ impl<'a, R: BufRead> Session<'a, R> {
 
     /// Writes a decision on exactly what was shown. `true`: go on with what there is now.
     fn decide(&mut self, index: usize, rows: &[Row], is_approval: bool) -> bool {
-        let at = self.clock.unix_seconds();
+        let at = self.desk.clock.unix_seconds();
         let items: Vec<&Item> = rows.iter().flat_map(|row| &row.items).collect();
         let tools: Vec<&str> = items
             .iter()
@@ -326,6 +344,14 @@ impl<'a, R: BufRead> Session<'a, R> {
             self.output
                 .line(Style::Strong, &format!("{verb} {}{digests}", names(row)));
         }
+        let refused = items
+            .iter()
+            .filter(|item| (item.said.as_ref()).is_some_and(Said::is_refused));
+        if is_approval && refused.count() > 0 {
+            let line =
+                "a gate that obeys the organisation holds it all the same, since the organisation refused it";
+            self.output.line(Style::Alarm, line);
+        }
         self.output.line(Style::Plain, "");
         self.answers.push(Answered::Decided {
             server: index,
@@ -336,6 +362,35 @@ impl<'a, R: BufRead> Session<'a, R> {
             rows: rows.len(),
         });
         true
+    }
+
+    /// Sends what the row shows to the organisation's queue. Nothing is decided by that: the row stays.
+    fn submit(&mut self, index: usize, row: &Row) {
+        let Some(queue) = self.desk.queue else {
+            let line = "this machine is signed in to no index: `mcpindex login ADDRESS` signs in";
+            return self.output.line(Style::Plain, line);
+        };
+        let identity = &self.servers[index].identity;
+        let requests: Vec<Request<'_>> = row
+            .items
+            .iter()
+            .filter_map(|item| Request::of(identity, item, None))
+            .collect();
+        if requests.is_empty() {
+            let line = "the organisation decides about tools that something can be pinned to; this is none";
+            return self.output.line(Style::Plain, line);
+        }
+        match queue.send(&requests) {
+            Ok(sent) => {
+                let line = format!(
+                    "submitted {}; it waits here until they decide, or you do",
+                    names(row)
+                );
+                self.output.line(Style::Strong, &line);
+                self.output.line(Style::Faint, &sent.line());
+            }
+            Err(mistake) => self.output.error(mistake.text()),
+        }
     }
 
     fn skip(&mut self, index: usize, row: &Row) {
@@ -423,6 +478,10 @@ impl<'a, R: BufRead> Session<'a, R> {
             ),
             ("s", "skip: it waits for the next review".to_owned()),
             (
+                "o",
+                "organisation: send it to the queue of the index, where an approver decides".to_owned(),
+            ),
+            (
                 "d",
                 "details: everything there is about it, nothing shortened".to_owned(),
             ),
@@ -432,6 +491,9 @@ impl<'a, R: BufRead> Session<'a, R> {
         if rest > 0 && !row.section.is_dangerous() {
             let line = format!("show the other {rest} of this kind, then ask whether to approve them all");
             lines.insert(1, ("A", line));
+        }
+        if self.desk.queue.is_none() {
+            lines.retain(|(letter, _)| *letter != "o");
         }
         for (letter, line) in lines {
             self.output.line(Style::Plain, &format!("  {letter}  {line}"));
@@ -495,7 +557,7 @@ fn rest_of_section(release: &Release, row: &Row) -> Vec<Row> {
     same.cloned().collect()
 }
 
-fn question(row: &Row, rest: usize) -> String {
+fn question(row: &Row, rest: usize, has_queue: bool) -> String {
     let approve = match (row.is_approvable(), row.items.len()) {
         (false, _) => String::new(),
         (true, 1) => "a approve  ".to_owned(),
@@ -515,7 +577,8 @@ fn question(row: &Row, rest: usize) -> String {
         ] => named(tool),
         _ => names(row),
     };
-    format!("{name}: {approve}r refuse  s skip  {more}d details  u undo  q quit  ? help >")
+    let submit = if has_queue { "o ask the organisation  " } else { "" };
+    format!("{name}: {approve}r refuse  s skip  {submit}{more}d details  u undo  q quit  ? help >")
 }
 
 /// Whether the record still has what was shown, compared with the same baseline, and nobody decided on it meanwhile.

@@ -1,15 +1,19 @@
 //! What holds whatever the order of things: random interleavings against models of the server and of the pins.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
+use mcpindex::approvals::Approvals;
+use mcpindex::clock::Clock as _;
 use mcpindex::gate::{Channel, Gate, Output};
 use mcpindex::pins::Pins;
+use mcpindex_contract::approval::Decision;
 use mcpindex_contract::definition::Definition;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::session::{LIST_CHANGED, Session, options};
+use super::session::{LIST_CHANGED, Session, Still, options};
+use crate::approvals::chain::Chain;
 
 #[derive(Debug, Clone)]
 enum Passing {
@@ -143,6 +147,8 @@ enum Step {
     Declare(usize, Option<usize>),
     ListChanged,
     Approve(usize),
+    /// The organisation decides about this version of a tool.
+    Decide(usize, usize, Decision),
     Time(u64),
     Reconnect,
 }
@@ -162,6 +168,23 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..3_usize).prop_map(Step::Approve),
         2 => (0..6_000_u64).prop_map(Step::Time),
         1 => Just(Step::Reconnect),
+    ]
+}
+
+/// The same, with an organisation that decides.
+fn step_or_decision() -> impl Strategy<Value = Step> {
+    let decision = prop_oneof![
+        3 => Just(Decision::Approve),
+        1 => Just(Decision::Refuse),
+        2 => Just(Decision::Withdraw)
+    ];
+    // Few tools and versions, so that what is approved is listed, called and taken back within one case.
+    prop_oneof![
+        3 => step(),
+        1 => Just(Step::Declare(0, Some(1))),
+        1 => Just(Step::Call(0)),
+        2 => (0..2_usize, 0..2_usize, decision)
+            .prop_map(|(name, version, decision)| Step::Decide(name, version, decision)),
     ]
 }
 
@@ -197,12 +220,70 @@ struct World {
     /// Every call by its id: the tool, and how many announcements there had been.
     calls: BTreeMap<String, (usize, usize)>,
     shown_cursor: Option<String>,
+    organisation: Option<Organisation>,
+}
+
+/// What an organisation decided, and which versions of each tool are trusted here without it.
+struct Organisation {
+    approvals: Approvals,
+    chain: Chain,
+    words: BTreeMap<(usize, usize), Decision>,
+    trusted: [[bool; 3]; 3],
+    /// Every version that was in a list which the gate judged.
+    seen: BTreeSet<(usize, usize)>,
+    /// Whether something is pinned for sure.
+    has_pin: bool,
+}
+
+impl Organisation {
+    fn is_refused(&self, version: (usize, usize)) -> bool {
+        self.words.get(&version) == Some(&Decision::Refuse)
+    }
+
+    /// What of this list may be trusted at first sight now, or when the gate looks again: all of it, while nothing is pinned and
+    /// nothing that it has seen before is refused. Whether that is anything.
+    fn meet(&mut self, declared: Declared) -> bool {
+        let listed: Vec<(usize, usize)> = (declared.iter().enumerate())
+            .filter_map(|(name, version)| Some((name, (*version)?)))
+            .collect();
+        let is_stranger = !self.has_pin && !self.seen.iter().any(|version| self.is_refused(*version));
+        let mut trusts = false;
+        for (name, version) in &listed {
+            if is_stranger && !self.is_refused((*name, *version)) {
+                self.trusted[*name][*version] = true;
+                trusts = true;
+            }
+        }
+        self.seen.extend(listed);
+        trusts
+    }
 }
 
 impl World {
+    /// A world whose gate obeys an organisation.
+    fn obeying() -> World {
+        let chain = Chain::default();
+        let approvals = Approvals::of(chain.view(Still.unix_seconds()));
+        let mut world =
+            World::over(Gate::new(options(), Pins::memory()).obeying(approvals.clone(), "npm:docs"));
+        world.organisation = Some(Organisation {
+            approvals,
+            chain,
+            words: BTreeMap::new(),
+            trusted: [[false; 3]; 3],
+            seen: BTreeSet::new(),
+            has_pin: false,
+        });
+        world
+    }
+
     fn new() -> World {
+        World::over(Gate::new(options(), Pins::memory()))
+    }
+
+    fn over(gate: Gate) -> World {
         let mut world = World {
-            gate: Gate::new(options(), Pins::memory()),
+            gate,
             now: Instant::now(),
             asked: VecDeque::new(),
             declared: [Some(0), Some(0), None],
@@ -212,6 +293,7 @@ impl World {
             requests: BTreeMap::new(),
             calls: BTreeMap::new(),
             shown_cursor: None,
+            organisation: None,
         };
         world.ask("initialize", json!({}));
         world.answer(r#""result":{"protocolVersion":"2025-06-18"}"#);
@@ -277,6 +359,19 @@ impl World {
         );
         let pinned = self.pinned.expect("a call before any pin");
         assert!(declared[name].is_some(), "a call of a tool that is not listed");
+        if let (Some(organisation), Some(version)) = (&self.organisation, declared[name]) {
+            let word = organisation.words.get(&(name, version));
+            assert_ne!(
+                word,
+                Some(&Decision::Refuse),
+                "a call of what the organisation refused"
+            );
+            assert!(
+                word == Some(&Decision::Approve) || organisation.trusted[name][version],
+                "a call of what neither anybody here nor the organisation approves"
+            );
+            return;
+        }
         assert_eq!(
             declared[name], pinned[name],
             "a call of a tool that is not what is pinned"
@@ -295,6 +390,9 @@ impl World {
             .expect("an answer to what the client never asked");
         *answers += 1;
         assert_eq!(*answers, 1, "two answers to {id}");
+        if self.organisation.is_some() {
+            return;
+        }
         // Nothing is shown that is not pinned.
         for tool in message["result"]["tools"].as_array().into_iter().flatten() {
             let name = NAMES.iter().position(|name| tool["name"] == *name).unwrap();
@@ -339,10 +437,38 @@ impl World {
         if self.whole.is_none_or(|(before, _)| before <= changes) {
             self.whole = Some((changes, declared));
         }
+        if let Some(organisation) = &mut self.organisation {
+            // It is judged at once.
+            let trusts = organisation.meet(declared);
+            organisation.has_pin |= trusts;
+        }
         if self.pinned.is_none() && !tools.is_empty() {
             self.pinned = Some(declared);
         }
         self.answer(&format!(r#""result":{{"tools":[{shown}]}}"#));
+    }
+
+    fn trust(&mut self, name: usize, version: Option<usize>) {
+        if let (Some(organisation), Some(version)) = (&mut self.organisation, version) {
+            organisation.trusted[name][version] = true;
+        }
+    }
+
+    fn decide(&mut self, name: usize, version: usize, decision: Decision) {
+        let Some(organisation) = &mut self.organisation else {
+            return;
+        };
+        let digest = Definition::read(&definition(name, version)).digest();
+        organisation
+            .chain
+            .decide("npm:docs", NAMES[name], digest, decision);
+        organisation.words.insert((name, version), decision);
+        if let Some((_, declared)) = self.whole {
+            organisation.meet(declared);
+        }
+        organisation
+            .approvals
+            .show(organisation.chain.view(Still.unix_seconds()));
     }
 
     fn approve(&mut self, name: usize) {
@@ -354,11 +480,20 @@ impl World {
         let before = self.pinned;
         pinned[name] = Some(version);
         self.pinned = Some(pinned);
+        let trusted = self
+            .organisation
+            .as_ref()
+            .map(|organisation| organisation.trusted);
+        // What follows from it may come out at once.
+        self.trust(name, Some(version));
         let mut is_approved = false;
         self.act(|gate, now, outputs| {
             is_approved = gate.approve(NAMES[name], &digest, now, outputs).unwrap();
         });
         if !is_approved {
+            if let (Some(organisation), Some(trusted)) = (&mut self.organisation, trusted) {
+                organisation.trusted = trusted;
+            }
             self.pinned = before;
         }
     }
@@ -407,6 +542,7 @@ impl World {
                 self.server(LIST_CHANGED);
             }
             Step::Approve(name) => self.approve(name),
+            Step::Decide(name, version, decision) => self.decide(name, version, decision),
             Step::Time(milliseconds) => self.time(Duration::from_millis(milliseconds)),
             Step::Reconnect => {
                 self.asked.clear();
@@ -421,6 +557,16 @@ impl World {
 }
 
 proptest! {
+    #[test]
+    fn no_call_reaches_what_the_organisation_refused_or_nobody_approves(
+        steps in proptest::collection::vec(step_or_decision(), 0..100)
+    ) {
+        let mut world = World::obeying();
+        for step in steps {
+            world.step(step);
+        }
+    }
+
     #[test]
     fn no_call_reaches_a_tool_that_is_not_what_is_pinned_and_every_request_is_answered_once(
         steps in proptest::collection::vec(step(), 0..80)

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use mcpindex::approvals::Approvals;
 use mcpindex::clock::Clock;
 use mcpindex::gate::event::Event;
 use mcpindex::gate::hold::Hold;
@@ -68,6 +69,14 @@ impl Session {
 
     pub(super) fn legacy_with(options: GateOptions, pins: Pins) -> Session {
         let mut session = Session::new(options, pins);
+        session.shake_hands("2025-06-18");
+        session
+    }
+
+    /// The same, where an organisation's decisions about `npm:docs` are obeyed.
+    pub(super) fn obeying(options: GateOptions, pins: Pins, approvals: &Approvals) -> Session {
+        let mut session = Session::new(options.clone(), Pins::memory());
+        session.gate = Gate::new(options, pins).obeying(approvals.clone(), "npm:docs");
         session.shake_hands("2025-06-18");
         session
     }
@@ -303,6 +312,7 @@ fn event_line(event: &Event) -> String {
             let notes: Vec<&str> = notes.iter().map(|note| note.code).collect();
             format!("accepted: {tool:?} {} ({})", kinds.join(","), notes.join(","))
         }
+        Event::Obeyed { tool, decision, .. } => format!("obeyed: {tool:?} by decision {decision}"),
         Event::ToolGone { tool } => format!("gone: {tool:?}"),
         Event::CallHeld(hold) => format!("call held: {}", hold_line(hold)),
         Event::ResultMarked { tool, withheld } => format!("result marked: {tool:?} withheld={withheld}"),
