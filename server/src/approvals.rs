@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use mcpindex::visible::visible_within;
 use mcpindex_contract::approval::{DEFAULT_TENANT, Decision, Record};
 use mcpindex_contract::digest::Digest;
 use mcpindex_store::accounts::{Account, Role};
@@ -22,6 +23,8 @@ use crate::app::App;
 pub(crate) const MOST: usize = 256;
 /// Seconds for which a decision can be undone by who made it.
 pub(crate) const UNDO: i64 = 60;
+/// The longest name of a tool that an error repeats, in characters.
+const MAX_NAME: usize = 100;
 /// Those who wait for the next decision at the same time; others are answered at once, and ask again.
 const WAITING: usize = 2_000;
 /// Between two looks at whether another process was told of a decision.
@@ -146,6 +149,13 @@ pub(crate) async fn decide(
     }
     if wishes.is_empty() || wishes.len() > MOST {
         return Err(DecideError::Bad(format!("a call takes 1 to {MOST} decisions")));
+    }
+    let is_unreadable = |wish: &&Wish| wish.decision == Decision::Approve && wish.digest.is_raw();
+    if let Some(wish) = wishes.iter().find(is_unreadable) {
+        return Err(DecideError::Bad(format!(
+            "`{}` is defined in a way that readers read differently, so that nobody knows what would be approved: it can be refused",
+            visible_within(&wish.tool, MAX_NAME)
+        )));
     }
     if let Some((item, decision)) = first_not_shown(app, wishes).await? {
         return Err(DecideError::NotShown { item, decision });

@@ -12,9 +12,10 @@ use mcpindex_contract::surface::{MemberKind, Surface};
 use super::Reasons;
 
 /// Reasons to ask a person that are about the definition itself: who approved exactly this one has been asked.
-const ABOUT_THE_DEFINITION: [&str; 4] = ["alone", "changed-lately", "marker", "no-digest"];
-/// What stays open even to somebody who holds exactly what was approved.
-const ABOUT_THE_CALL: &str = "duplicate-name";
+const ABOUT_THE_DEFINITION: [&str; 3] = ["alone", "changed-lately", "marker"];
+/// What stays open even to somebody who holds exactly what was approved: which tool a call means, and what a text means that readers
+/// read differently. A gate holds both.
+const OPEN: [&str; 2] = ["duplicate-name", "no-digest"];
 
 /// What was decided at one server.
 #[derive(Debug, Clone, Default)]
@@ -72,7 +73,7 @@ pub(super) fn of_tool(
     let state = decided.state(tool, digest);
     if state == Some(State::Approved) {
         reasons.overrule(|code| match is_held {
-            true => code != ABOUT_THE_CALL,
+            true => !OPEN.contains(&code),
             false => ABOUT_THE_DEFINITION.contains(&code),
         });
     }
@@ -102,7 +103,7 @@ pub(super) fn of_server(reasons: &mut Reasons, decided: &Decided, surface: Optio
     let all = !states.is_empty() && states.iter().all(|state| *state == Some(State::Approved));
     let state = worst.or_else(|| all.then_some(State::Approved));
     if state == Some(State::Approved) {
-        reasons.overrule(|code| matches!(code, "changed-lately" | "no-digest"));
+        reasons.overrule(|code| code == "changed-lately");
     }
     told(reasons, state);
     Approval::of(state)

@@ -4,6 +4,7 @@ use axum::http::Method;
 use mcpindex_contract::approval::{ChainHash, DEFAULT_TENANT, Head, Record, State, verify};
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::digest::Digest;
+use mcpindex_contract::surface::{Member, MemberKind};
 use mcpindex_store::Store;
 use mcpindex_store::accounts::{Role, Scope};
 use mcpindex_store::testing::{TestStore, on_each_backend};
@@ -273,6 +274,26 @@ async fn a_definition_that_was_declared_once_can_be_decided_about_and_so_can_eac
         index.stop().await;
     })
     .await;
+}
+
+#[tokio::test]
+async fn what_readers_read_differently_can_be_refused_and_not_approved() {
+    let database = TestStore::sqlite().await;
+    let store = &database.store;
+    let twice = r#"{"name":"x","description":"One.","description":"Two.","inputSchema":{"type":"object"}}"#;
+    let member = Member::read(MemberKind::Tool, twice);
+    let digest = member.definition.digest().to_string();
+    let mut surface = surface(&[]);
+    surface.members.push(member);
+    look(store, "npm:twice", found("1.0.0", NOW - 50, surface)).await;
+    let (ada, index) = (approver(store, "ada").await, Index::members(store));
+    let about = |decision: &str| {
+        let about = json!({"identity": "npm:twice", "tool": "x", "digest": digest, "decision": decision});
+        decisions(0, &[about])
+    };
+    insta::assert_snapshot!(refusal(&post(&index, &ada, APPROVALS, &about("approve")).await), @"");
+    assert_eq!(post(&index, &ada, APPROVALS, &about("refuse")).await.status, 200);
+    index.stop().await;
 }
 
 #[tokio::test]
