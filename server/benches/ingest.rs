@@ -15,6 +15,7 @@ use mcpindex::clock::{Clock, SystemClock};
 use mcpindex_contract::signal::{Event, Fingerprint, InstallId, Sdk, Signal, write};
 use mcpindex_server::access::{Access, AccessRules, Metrics, Rates, Read};
 use mcpindex_server::app::App;
+use mcpindex_server::approvals::Approvals;
 use mcpindex_server::ingest::{FleetRule, Ingest, IngestRules};
 use mcpindex_server::login::Login;
 use mcpindex_server::router::router;
@@ -24,6 +25,7 @@ use mcpindex_store::testing::TestStore;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 const ROUNDS: usize = 5;
 /// Signals of one round, of each of the two.
@@ -243,6 +245,7 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
         base: format!("http://{address}/").parse().expect("a URL"),
         access: Arc::new(access),
         login: Arc::new(Login::none()),
+        approvals: Arc::new(Approvals::new(false, CancellationToken::new())),
         webhooks: None,
     };
     let service = router(app).into_make_service_with_connect_info::<SocketAddr>();

@@ -17,6 +17,7 @@ use mcpindex::clock::{Clock, SystemClock};
 use mcpindex_contract::signal::{Event, Fingerprint, InstallId, Sdk, Signal};
 use mcpindex_server::access::{Access, AccessRules, Metrics, Rates, Read};
 use mcpindex_server::app::App;
+use mcpindex_server::approvals::Approvals;
 use mcpindex_server::ingest::{FleetRule, Ingest, IngestRules};
 use mcpindex_server::login::Login;
 use mcpindex_server::router::router;
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 const ROUNDS: usize = 7;
 const CLIENTS: u64 = 16;
@@ -189,6 +191,7 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
         base: "http://127.0.0.1/".parse().expect("a URL"),
         access: Arc::new(Access::new(access, clock)),
         login: Arc::new(Login::none()),
+        approvals: Arc::new(Approvals::new(false, CancellationToken::new())),
         webhooks: None,
     };
     let index = serve(router(app)).await?;

@@ -6,6 +6,7 @@
 //! Invariant: text that a server wrote stands only in members named `untrusted_…` (names of tools and places in schemas
 //! excepted, which are keys), and what could not be determined is null beside `determined: false`, never empty.
 
+pub(crate) mod approvals;
 pub(crate) mod check;
 pub(crate) mod definitions;
 pub(crate) mod drifts;

@@ -12,6 +12,7 @@ use mcpindex_store::servers::ServerRecord;
 use url::Url;
 
 use crate::access::Access;
+use crate::approvals::Approvals;
 use crate::ingest::Ingest;
 use crate::login::Login;
 use crate::problem::Problem;
@@ -39,6 +40,8 @@ pub struct App {
     pub access: Arc<Access>,
     /// How people sign in.
     pub login: Arc<Login>,
+    /// How is decided about tools.
+    pub approvals: Arc<Approvals>,
     /// Who outside is told; `None` where nobody can be.
     pub webhooks: Option<Arc<Webhooks>>,
 }

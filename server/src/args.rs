@@ -356,7 +356,7 @@ pub struct CreateKey {
     /// What the key is called
     #[arg(long, default_value = "made on the server's shell")]
     pub name: String,
-    /// What it is for: read, ingest, admin (the last makes a name an admin; of a number it asks that it is one)
+    /// What it is for: read, ingest, approve, admin (the last makes a name an admin; of a number they ask that its role allows it)
     #[arg(long, value_name = "A,B,…", default_value = "read,ingest", value_parser = scopes)]
     pub scopes: Scopes,
     /// Days until it ends

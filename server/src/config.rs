@@ -57,6 +57,8 @@ pub struct Settings {
     pub fleet: FleetRule,
     /// `[login]`, `[github]`, `[google]` and `[oidc]`.
     pub login: LoginSettings,
+    /// `[approvals]`.
+    pub approvals: ApprovalSettings,
     /// `[webhooks]`.
     pub webhooks: WebhookSettings,
 }
@@ -99,6 +101,13 @@ impl Place<'_> {
 pub struct AccessSettings {
     /// Who may; `None`: everybody where only this machine can reach the server, else members.
     pub read: Option<Read>,
+}
+
+/// `[approvals]`: how is decided about tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalSettings {
+    /// Whether an approval takes two people.
+    pub two_person: bool,
 }
 
 /// `[crawl]`: how servers are looked at.
@@ -232,6 +241,7 @@ impl Settings {
                 anonymous_networks: 3,
             },
             login: LoginSettings::default(),
+            approvals: ApprovalSettings { two_person: false },
             webhooks: WebhookSettings::default(),
         }
     }

@@ -10,6 +10,7 @@
 pub mod access;
 pub mod api;
 pub mod app;
+pub mod approvals;
 pub mod args;
 mod assets;
 mod badges;

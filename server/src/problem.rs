@@ -199,6 +199,16 @@ impl Problem {
         Problem::new(StatusCode::CONFLICT, "conflict", "Not as things stand", detail)
     }
 
+    /// What was asked for can't be decided about.
+    pub(crate) fn not_decided(detail: String) -> Problem {
+        Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "not-decided",
+            "Nothing was decided",
+            detail,
+        )
+    }
+
     /// Too much came from one sender, who may come again after so many seconds.
     pub(crate) fn limited(after: u16, detail: &str) -> Problem {
         let minutes = after.div_ceil(60);

@@ -35,6 +35,8 @@ use crate::{api, assets, badges, feeds, headers, llms, mcp, measure, openapi, pa
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 /// The largest request body, in bytes, where a call has no limit of its own.
 const MAX_BODY: usize = 64 * 1024;
+/// The largest body of decisions, in bytes: 256 of them, with reasons.
+const MAX_DECISIONS: usize = 1024 * 1024;
 /// From how many bytes on an answer is compressed; a smaller one is one packet either way.
 const MIN_GZIP: u64 = 1_024;
 
@@ -131,6 +133,7 @@ pub fn router(app: App) -> Router {
                 .post(api::feed_path::make)
                 .delete(api::feed_path::end),
         )
+        .route("/api/v1/approvals/undo", post(api::approvals::take_back))
         .route(
             "/api/v1/webhooks",
             get(api::webhooks::list).post(api::webhooks::create),
@@ -163,7 +166,13 @@ pub fn router(app: App) -> Router {
             "/api/v1/drift/any",
             get(api::signals::any).post(api::signals::any_of_many),
         );
-    let table = table.merge(signals).with_state(Arc::clone(&app));
+    let decisions = Router::new()
+        .route(
+            "/api/v1/approvals",
+            get(api::approvals::since).post(api::approvals::add),
+        )
+        .layer(RequestBodyLimitLayer::new(MAX_DECISIONS));
+    let table = table.merge(signals).merge(decisions).with_state(Arc::clone(&app));
     within_layers(table, app, ANSWER_TIME)
 }
 
@@ -237,10 +246,12 @@ mod tests {
     use axum::body::{Body, to_bytes};
     use mcpindex::clock::SystemClock;
     use mcpindex_store::testing::TestStore;
+    use tokio_util::sync::CancellationToken;
     use tower::ServiceExt;
 
     use super::*;
     use crate::access::Access;
+    use crate::approvals::Approvals;
     use crate::login::Login;
 
     /// The answer of one handler within the layers, as JSON.
@@ -255,6 +266,7 @@ mod tests {
             base: "http://127.0.0.1:8080/".parse().unwrap(),
             access: Arc::new(Access::public()),
             login: Arc::new(Login::none()),
+            approvals: Arc::new(Approvals::new(false, CancellationToken::new())),
             webhooks: None,
         };
         let service = within_layers(table, Arc::new(app), Duration::from_millis(1));

@@ -40,6 +40,11 @@ pub(crate) fn rfc3339(seconds: i64) -> Option<String> {
         .ok()
 }
 
+/// The unix seconds of a time in RFC 3339.
+pub(crate) fn unix(text: &str) -> Option<i64> {
+    Some(OffsetDateTime::parse(text, &Rfc3339).ok()?.unix_timestamp())
+}
+
 /// How long ago, in the largest unit that fits.
 fn ago(seconds: i64, now: i64) -> String {
     let elapsed = now.saturating_sub(seconds);

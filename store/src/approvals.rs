@@ -234,6 +234,31 @@ impl Store {
         Ok((head, records.map_err(broken)?))
     }
 
+    /// All that was decided about exactly this definition, in the order of the chain, as it is: whether the chain is whole is for
+    /// [`Store::verified_approvals`] to say.
+    ///
+    /// [`StoreError::ChainBroken`]: one of these is no record by its form.
+    pub async fn decisions_about(
+        &self,
+        tenant: &str,
+        identity: &str,
+        tool: &str,
+        digest: Digest,
+    ) -> Result<Vec<Record>, StoreError> {
+        let mut session = self.read().await?;
+        let found = rows::of_digests(&mut session, tenant, &[digest], 0).await?;
+        let found = found.into_iter().collect::<Result<Vec<Record>, ChainFlaw>>();
+        let mut found = found.map_err(|flaw| StoreError::ChainBroken { flaw })?;
+        found.retain(|record| record.identity == identity && record.tool == tool);
+        Ok(found)
+    }
+
+    /// The sequence of the head as it is stated.
+    pub async fn approvals_head(&self, tenant: &str) -> Result<u64, StoreError> {
+        let mut session = self.read().await?;
+        Ok(rows::head(&mut session, tenant).await?.sequence)
+    }
+
     /// Whether a tenant's chain is whole, as far as this process has to look: what came since is verified now, the whole chain
     /// each ten minutes, and the head each time.
     pub async fn verified_approvals(&self, tenant: &str, now: i64) -> Result<ChainState, StoreError> {

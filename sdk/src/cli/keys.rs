@@ -94,6 +94,8 @@ enum Scope {
     Read,
     /// Sends signals and receipts
     Ingest,
+    /// Decides about tools, as far as its owner may
+    Approve,
     /// Whatever its owner may do
     Admin,
 }
@@ -103,6 +105,7 @@ impl Scope {
         match self {
             Scope::Read => "read",
             Scope::Ingest => "ingest",
+            Scope::Approve => "approve",
             Scope::Admin => "admin",
         }
     }

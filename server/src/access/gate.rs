@@ -82,6 +82,8 @@ impl Door {
                 | "/api/v1/keys/{id}"
                 | "/api/v1/keys/{id}/rotate"
                 | "/api/v1/fingerprint-key"
+                | "/api/v1/approvals"
+                | "/api/v1/approvals/undo"
                 | "/api/v1/feed-path",
             ) => Door::KeyHolders,
             Some(

@@ -82,6 +82,12 @@ impl Wish {
                 Scope::Admin.name()
             )));
         }
+        if self.scopes.contains(Scope::Approve) && account.role == Role::Member {
+            return Err(IssueError::NotAllowed(format!(
+                "only an approver or an admin has keys with the scope `{}`",
+                Scope::Approve.name()
+            )));
+        }
         Ok(())
     }
 
@@ -196,7 +202,7 @@ mod tests {
         check("a\u{1b}", read, None, member, name);
         check(&"a".repeat(101), read, None, member, name);
         check("mcpk_0123456789", read, None, member, "the name holds a key");
-        let scopes = "no scope is asked for: expected some of read ingest admin";
+        let scopes = "no scope is asked for: expected some of read ingest approve admin";
         check("a", &[], None, member, scopes);
         let days = "a key lives from 1 to 3650 days, or without an end";
         check("a", read, Some(0), member, days);
@@ -204,5 +210,9 @@ mod tests {
         let admin = "only an admin has keys with the scope `admin`";
         check("a", &[Scope::Admin], None, Role::Approver, admin);
         check("a", &[Scope::Admin], None, Role::Admin, "");
+        let approver = "only an approver or an admin has keys with the scope `approve`";
+        check("a", &[Scope::Approve], None, member, approver);
+        check("a", &[Scope::Approve], None, Role::Approver, "");
+        check("a", &[Scope::Approve], None, Role::Admin, "");
     }
 }

@@ -38,9 +38,14 @@ pub(crate) struct KeyHolder {
 }
 
 impl KeyHolder {
-    /// What the key allows its account as it is now: one that was made for an admin may have outlived the role.
+    /// What the key allows its account as it is now: one that was made for an approver or an admin may have outlived the role.
     pub(crate) fn scopes(&self) -> Scopes {
-        let is_allowed = |scope: &Scope| *scope != Scope::Admin || self.account.role == Role::Admin;
+        let role = self.account.role;
+        let is_allowed = |scope: &Scope| match scope {
+            Scope::Read | Scope::Ingest => true,
+            Scope::Approve => role != Role::Member,
+            Scope::Admin => role == Role::Admin,
+        };
         let allowed: Vec<Scope> = self.key.scopes.iter().filter(is_allowed).collect();
         Scopes::of(&allowed)
     }

@@ -15,6 +15,39 @@ use crate::state::State;
 
 use super::signals::{RefusalBody, RevokedBody};
 
+/// One decision in its place in the chain, as it is hashed. What is absent is left out.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "a shape is described, not filled")]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ApprovalRecord {
+    /// Unix seconds.
+    at: i64,
+    /// The hash of the record before.
+    before: String,
+    /// `approve`, `refuse` or `withdraw`.
+    decision: String,
+    #[schema(pattern = "^(raw-)?sha256:[0-9a-f]{64}$")]
+    digest: String,
+    /// Unix seconds: from then on it is as if nobody had decided.
+    #[schema(nullable = false)]
+    expires_at: Option<i64>,
+    /// `mcpindex-approval/1`
+    format: String,
+    identity: String,
+    /// How many people an approval takes.
+    #[schema(minimum = 1, maximum = 2)]
+    needed: u8,
+    #[schema(nullable = false)]
+    reason: Option<String>,
+    #[schema(nullable = false)]
+    reference: Option<String>,
+    sequence: u64,
+    /// `login@issuer`
+    subject: String,
+    tenant: String,
+    tool: String,
+}
+
 /// A batch of signals.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "a shape is described, not filled")]

@@ -30,6 +30,7 @@ use super::{crawler, open_store};
 use crate::access::{Access, Read, setup};
 use crate::api::fingerprint_key::organisation_key;
 use crate::app::{App, Crawling};
+use crate::approvals::Approvals;
 use crate::args::Serve;
 use crate::config::Settings;
 use crate::exit::{Exit, Failure};
@@ -77,6 +78,7 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
         base,
         access: Arc::new(access),
         login: Arc::new(login),
+        approvals: Arc::new(Approvals::new(settings.approvals.two_person, stop.clone())),
         webhooks: Some(Arc::clone(&webhooks)),
     };
     let measuring = measure::start(stop.clone());

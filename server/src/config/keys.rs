@@ -411,6 +411,12 @@ pub(super) const KEYS: &[Key] = &[
         set: Set::Path(|settings, path| settings.login.oidc.secret_file = Some(path)),
     },
     Key {
+        section: "approvals",
+        name: "two_person",
+        variable: "MCPINDEX_APPROVALS_TWO_PERSON",
+        set: Set::Switch(|settings, on| settings.approvals.two_person = on),
+    },
+    Key {
         section: "webhooks",
         name: "hosts",
         variable: "MCPINDEX_WEBHOOKS_HOSTS",

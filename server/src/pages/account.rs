@@ -33,6 +33,7 @@ struct AccountPage {
     email: Option<Words>,
     role: &'static str,
     is_admin: bool,
+    is_approver: bool,
     /// A key that was just made; shown this once.
     made: Option<MadeView>,
     /// Their own path to the feeds, on an index that shows them to members alone.
@@ -149,6 +150,7 @@ async fn show(app: &App, signed_in: &SignedIn, made: Made) -> Result<Response, P
         email: account.email.as_deref().map(Words::label),
         role: account.role.name(),
         is_admin: account.role == Role::Admin,
+        is_approver: account.role != Role::Member,
         made,
         feeds,
         keys: keys.iter().map(|key| KeyView::new(key, &keys, now)).collect(),

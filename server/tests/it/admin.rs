@@ -292,7 +292,7 @@ async fn a_key_that_can_not_be_is_not_made() {
     };
     check(
         &["--scopes", "write"],
-        "`write` is no scope: expected read ingest admin",
+        "`write` is no scope: expected read ingest approve admin",
     )
     .await;
     check(

@@ -10,10 +10,12 @@ use axum::http::{HeaderMap, Method, Request, StatusCode};
 use mcpindex::clock::Clock;
 use mcpindex_server::access::Access;
 use mcpindex_server::app::{App, Crawling};
+use mcpindex_server::approvals::Approvals;
 use mcpindex_server::login::Login;
 use mcpindex_server::router::router;
 use mcpindex_store::Store;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 /// The time of every test: 30 Nov 2026, 17:04:05 UTC.
@@ -45,6 +47,7 @@ pub(crate) fn app(store: Store) -> App {
         base: "http://127.0.0.1:8080/".parse().unwrap(),
         access: Arc::new(Access::public()),
         login: Arc::new(Login::none()),
+        approvals: Arc::new(Approvals::new(false, CancellationToken::new())),
         webhooks: None,
     }
 }

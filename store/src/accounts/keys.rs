@@ -43,19 +43,22 @@ pub enum Scope {
     Read,
     /// Sending signals.
     Ingest,
+    /// Deciding about tools; the account's role must allow it too.
+    Approve,
     /// What an admin may do; the account's role must allow it too.
     Admin,
 }
 
 impl Scope {
     /// All of them, in the order in which they are written.
-    pub const ALL: [Scope; 3] = [Scope::Read, Scope::Ingest, Scope::Admin];
+    pub const ALL: [Scope; 4] = [Scope::Read, Scope::Ingest, Scope::Approve, Scope::Admin];
 
-    /// `read`, `ingest` or `admin`.
+    /// `read`, `ingest`, `approve` or `admin`.
     pub fn name(self) -> &'static str {
         match self {
             Scope::Read => "read",
             Scope::Ingest => "ingest",
+            Scope::Approve => "approve",
             Scope::Admin => "admin",
         }
     }
@@ -106,6 +109,7 @@ impl Scopes {
             Scope::Read => 1,
             Scope::Ingest => 2,
             Scope::Admin => 4,
+            Scope::Approve => 8,
         }
     }
 }
@@ -311,7 +315,7 @@ impl Store {
     }
 
     /// Adds a key of the account of this login that was made on the server's shell, which is made now if there is none, and is an
-    /// admin from now on where the key allows what an admin may. All of it is done, or nothing.
+    /// admin or an approver from now on where the key allows what those may. All of it is done, or nothing.
     ///
     /// [`StoreError::Refused`]: as [`Store::add_key`].
     pub async fn add_local_key(
@@ -330,23 +334,20 @@ impl Store {
         let Some(mut account) = hold_enabled(&mut session, id).await? else {
             return Err(not_enabled(id));
         };
-        if is_admin {
+        let needed = match material.scopes {
+            scopes if scopes.contains(Scope::Admin) => Role::Admin,
+            scopes if scopes.contains(Scope::Approve) && account.role == Role::Member => Role::Approver,
+            _ => account.role,
+        };
+        if needed != account.role {
             on!(session, connection => {
-                sqlx::query("UPDATE account SET role = 'admin' WHERE id = $1").bind(id).execute(connection).await?;
+                sqlx::query("UPDATE account SET role = $2 WHERE id = $1")
+                    .bind(id).bind(needed.name()).execute(connection).await?;
             });
-            if account.role != Role::Admin {
-                let detail = format!("{}, {} before", Role::Admin.name(), account.role.name());
-                note(
-                    &mut session,
-                    SHELL,
-                    Action::RoleGiven,
-                    &account.who(),
-                    Some(&detail),
-                    now,
-                )
-                .await?;
-            }
-            account.role = Role::Admin;
+            let detail = format!("{}, {} before", needed.name(), account.role.name());
+            let who = account.who();
+            note(&mut session, SHELL, Action::RoleGiven, &who, Some(&detail), now).await?;
+            account.role = needed;
         }
         let key = material.for_account(id, name.to_owned());
         let record = make_key(&mut session, &key, &account, now).await?;

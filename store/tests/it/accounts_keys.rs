@@ -381,12 +381,12 @@ async fn scopes_are_a_set_with_one_written_form() {
     let check = |text: &str, written: &str| assert_eq!(text.parse::<Scopes>().unwrap().to_string(), written);
     check("read", "read");
     check("ingest  read ingest", "read ingest");
-    check("admin ingest read", "read ingest admin");
+    check("admin approve ingest read", "read ingest approve admin");
     check("", "");
     let error = "read Ingest".parse::<Scopes>().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "`Ingest` is no scope: expected read ingest admin"
+        "`Ingest` is no scope: expected read ingest approve admin"
     );
     let (read, both) = (
         Scopes::of(&[Scope::Read]),
