@@ -1,10 +1,12 @@
 //! What people decided about definitions: one append-only chain of records for each tenant, and its head.
 //!
-//! `rows` reads and writes the two tables, `verified` knows what of a chain this process has verified, and verifies it.
+//! `rows` reads and writes the two tables, `verified` knows what of a chain this process has verified, and verifies it; `queue` says what
+//! waits for somebody to decide.
 //!
 //! Invariant: records are only added, all of one call or none, by whoever holds the head's row; what can't be verified approves
 //! nothing, and whoever asks is told the flaw beside the answer.
 
+pub mod queue;
 mod rows;
 mod verified;
 
@@ -24,6 +26,8 @@ use crate::{Store, StoreError};
 pub const MAX_DECISIONS: usize = 1_000;
 /// Records that are compared at once.
 const PAGE: i64 = 2_000;
+/// The most records that are read to be shown.
+const MAX_SHOWN: i64 = 1_000;
 /// The most records of one reading.
 pub const MAX_RECORDS: i64 = 10_000;
 
@@ -91,7 +95,7 @@ impl Store {
     /// an approval takes; `seen` is the head's sequence when they were shown what they decide about.
     ///
     /// [`StoreError::Refused`]: no decision or more than 1,000, one definition twice, an end that is past, a text that is longer
-    /// than is kept. [`StoreError::ChainBroken`]: nothing is added to a chain that is broken.
+    /// than is kept, a `seen` past the end. [`StoreError::ChainBroken`]: nothing is added to a chain that is broken.
     pub async fn append_approvals(
         &self,
         tenant: &str,
@@ -107,6 +111,12 @@ impl Store {
         let mut head = rows::hold_head(&mut session, tenant).await?;
         if let Some(flaw) = known.and_then(|known| known.flaw_beside(&head)) {
             return Err(StoreError::ChainBroken { flaw });
+        }
+        if seen > head.sequence {
+            return Err(refused(format!(
+                "decision {seen} was not there to be seen, the last one is {}",
+                head.sequence
+            )));
         }
         check_end(&mut session, tenant, &head).await?;
         let digests: Vec<Digest> = decisions.iter().map(|decision| decision.digest).collect();
@@ -251,6 +261,24 @@ impl Store {
         let mut found = found.map_err(|flaw| StoreError::ChainBroken { flaw })?;
         found.retain(|record| record.identity == identity && record.tool == tool);
         Ok(found)
+    }
+
+    /// The newest decisions before this one (`None`: before the end), of all servers or of one, at most `limit` of them and 1,000, the
+    /// newest first; and how the chain stands. One that is no record by its form is the flaw that says so.
+    pub async fn decisions(
+        &self,
+        tenant: &str,
+        identity: Option<&str>,
+        before: Option<u64>,
+        limit: i64,
+        now: i64,
+    ) -> Result<Stood<Vec<Result<Record, ChainFlaw>>>, StoreError> {
+        let known = self.verified.of(tenant);
+        let mut session = self.read().await?;
+        let chain = verified::chain(self, &mut session, tenant, known, now).await?;
+        let (before, limit) = (before.unwrap_or(u64::MAX), limit.clamp(0, MAX_SHOWN));
+        let standing = rows::before(&mut session, tenant, identity, before, limit).await?;
+        Ok(Stood { chain, standing })
     }
 
     /// The sequence of the head as it is stated.
