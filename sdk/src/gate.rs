@@ -31,6 +31,7 @@ mod server;
 mod short_text;
 pub mod sighting;
 mod speech;
+pub mod step;
 mod told;
 
 use std::collections::VecDeque;

@@ -1,10 +1,12 @@
 //! What people decided about definitions: one append-only chain of records for each tenant, and its head.
 //!
-//! `rows` reads and writes the two tables, `verified` knows what of a chain this process has verified, and verifies it.
+//! `rows` reads and writes the two tables, `verified` knows what of a chain this process has verified, and verifies it; `queue` says what
+//! waits for somebody to decide.
 //!
 //! Invariant: records are only added, all of one call or none, by whoever holds the head's row; what can't be verified approves
 //! nothing, and whoever asks is told the flaw beside the answer.
 
+pub mod queue;
 mod rows;
 mod verified;
 
@@ -24,6 +26,8 @@ use crate::{Store, StoreError};
 pub const MAX_DECISIONS: usize = 1_000;
 /// Records that are compared at once.
 const PAGE: i64 = 2_000;
+/// The most records that are read to be shown.
+const MAX_SHOWN: i64 = 1_000;
 /// The most records of one reading.
 pub const MAX_RECORDS: i64 = 10_000;
 
@@ -256,6 +260,24 @@ impl Store {
         let found = rows::of_digests(&mut session, tenant, digests, 0).await?;
         let found = found.into_iter().collect::<Result<Vec<Record>, ChainFlaw>>();
         found.map_err(|flaw| StoreError::ChainBroken { flaw })
+    }
+
+    /// The newest decisions before this one (`None`: before the end), of all servers or of one, at most `limit` of them and 1,000, the
+    /// newest first; and how the chain stands. One that is no record by its form is the flaw that says so.
+    pub async fn decisions(
+        &self,
+        tenant: &str,
+        identity: Option<&str>,
+        before: Option<u64>,
+        limit: i64,
+        now: i64,
+    ) -> Result<Stood<Vec<Result<Record, ChainFlaw>>>, StoreError> {
+        let known = self.verified.of(tenant);
+        let mut session = self.read().await?;
+        let chain = verified::chain(self, &mut session, tenant, known, now).await?;
+        let (before, limit) = (before.unwrap_or(u64::MAX), limit.clamp(0, MAX_SHOWN));
+        let standing = rows::before(&mut session, tenant, identity, before, limit).await?;
+        Ok(Stood { chain, standing })
     }
 
     /// The sequence of the head as it is stated.

@@ -110,6 +110,16 @@ pub struct AuditLine {
     pub detail: Option<String>,
 }
 
+macro_rules! lines {
+    ($filter:literal) => {
+        concat!(
+            "SELECT id, happened_at, subject, action, object, detail FROM audit WHERE id < $1 ",
+            $filter,
+            " ORDER BY id DESC LIMIT $2"
+        )
+    };
+}
+
 impl Store {
     /// Writes a line about an act that is not the store's own.
     pub async fn note_audit(&self, line: &NewLine<'_>, now: i64) -> Result<(), StoreError> {
@@ -120,13 +130,35 @@ impl Store {
 
     /// The newest lines before this one (`None`: before the end), at most `limit` of them and 1,000, the newest first.
     pub async fn audit(&self, before: Option<i64>, limit: i64) -> Result<Vec<AuditLine>, StoreError> {
+        self.audit_of(None, None, before, limit).await
+    }
+
+    /// [`Store::audit`] of one person, as the lines name them, or of one act, or both.
+    pub async fn audit_of(
+        &self,
+        subject: Option<&str>,
+        action: Option<Action>,
+        before: Option<i64>,
+        limit: i64,
+    ) -> Result<Vec<AuditLine>, StoreError> {
         type Row = (i64, i64, String, String, String, Option<String>);
+        let statement = match (subject, action) {
+            (None, None) => lines!(""),
+            (Some(_), None) => lines!("AND subject = $3"),
+            (None, Some(_)) => lines!("AND action = $3"),
+            (Some(_), Some(_)) => lines!("AND subject = $3 AND action = $4"),
+        };
         let mut session = self.read().await?;
         let rows: Vec<Row> = on!(session, connection => {
-            sqlx::query_as(
-                "SELECT id, happened_at, subject, action, object, detail FROM audit WHERE id < $1 ORDER BY id DESC LIMIT $2",
-            )
-            .bind(before.unwrap_or(i64::MAX)).bind(limit.clamp(0, MAX_LINES)).fetch_all(connection).await?
+            let mut query = sqlx::query_as(statement)
+                .bind(before.unwrap_or(i64::MAX)).bind(limit.clamp(0, MAX_LINES));
+            if let Some(subject) = subject {
+                query = query.bind(stored(subject));
+            }
+            if let Some(action) = action {
+                query = query.bind(action.name());
+            }
+            query.fetch_all(connection).await?
         });
         rows.into_iter()
             .map(|(id, at, subject, action, object, detail)| {

@@ -402,6 +402,10 @@ async fn update_server(session: &mut Session, identity: &str) -> Result<(), Stor
                  looked_at = (SELECT o.observed_at FROM observation o WHERE o.id = $2),
                  current_observation = (
                      SELECT o.id FROM observation o WHERE o.identity = $1 AND o.record IS NOT NULL
+                     ORDER BY o.version_key DESC, o.id DESC LIMIT 1),
+                 declared_since = (
+                     SELECT r.first_at FROM observation o JOIN surface_seen r ON r.identity = o.identity AND r.record = o.record
+                     WHERE o.identity = $1 AND o.record IS NOT NULL
                      ORDER BY o.version_key DESC, o.id DESC LIMIT 1)
              WHERE identity = $1",
         )

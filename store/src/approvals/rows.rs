@@ -234,6 +234,60 @@ pub(super) async fn of_identity(
     Ok(records_from_rows(rows, tenant))
 }
 
+/// The newest records before this one, of all servers or of one, the newest first.
+pub(super) async fn before(
+    session: &mut Session,
+    tenant: &str,
+    identity: Option<&str>,
+    sequence: u64,
+    limit: i64,
+) -> Result<Vec<Result<Record, ChainFlaw>>, StoreError> {
+    let all = records!(
+        session,
+        "WHERE tenant = $1 AND sequence < $2 ORDER BY sequence DESC LIMIT $3"
+    );
+    let of_one = records!(
+        session,
+        "WHERE tenant = $1 AND sequence < $2 AND identity = $4 ORDER BY sequence DESC LIMIT $3"
+    );
+    let rows: Vec<RecordRow> = on!(*session, connection => {
+        let statement = sqlx::query_as(if identity.is_some() { of_one } else { all });
+        let statement = statement.bind(stored(tenant)).bind(number(sequence)).bind(limit);
+        let statement = match identity {
+            Some(identity) => statement.bind(stored(identity)),
+            None => statement,
+        };
+        statement.fetch_all(connection).await?
+    });
+    Ok(records_from_rows(rows, tenant))
+}
+
+/// All records about these tools of a server, those about one of them in their order.
+pub(super) async fn of_tools(
+    session: &mut Session,
+    tenant: &str,
+    identity: &str,
+    tools: &[&str],
+) -> Result<Vec<Result<Record, ChainFlaw>>, StoreError> {
+    let statement = records!(session, "WHERE tenant = ");
+    let mut found = Vec::new();
+    for tools in tools.chunks(ROWS) {
+        let rows: Vec<RecordRow> = on!(*session, connection => {
+            let mut statement = sqlx::QueryBuilder::new(statement);
+            statement.push_bind(stored(tenant)).push(" AND identity = ").push_bind(stored(identity));
+            statement.push(" AND tool IN (");
+            let mut list = statement.separated(", ");
+            for tool in tools {
+                list.push_bind(stored(tool));
+            }
+            statement.push(") ORDER BY sequence");
+            statement.build_query_as().fetch_all(connection).await?
+        });
+        found.extend(records_from_rows(rows, tenant));
+    }
+    Ok(found)
+}
+
 /// All records about definitions of these digests after this one; those of one digest are in their order.
 pub(super) async fn of_digests(
     session: &mut Session,
@@ -264,6 +318,6 @@ pub(super) async fn of_digests(
 }
 
 /// A sequence as the databases keep it.
-fn number(sequence: u64) -> i64 {
+pub(super) fn number(sequence: u64) -> i64 {
     i64::try_from(sequence).unwrap_or(i64::MAX)
 }

@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use mcpindex::gate::step::Step;
 use mcpindex::pins::{Pins, PinsError, ServerKey};
 use mcpindex_contract::posture::{Posture, Reason};
 use serde::Serialize;
@@ -16,7 +17,7 @@ use super::super::explain::document::{
 use super::super::output::Output;
 use super::super::pins::{moment, print_document};
 use super::organisation::Organisation;
-use super::release::{Baseline, Item, Release, Row, Step, Steps, What};
+use super::release::{Baseline, Item, Release, Row, Steps, What};
 
 #[derive(Serialize)]
 struct Document<'a> {

@@ -8,77 +8,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use super::organisation::{Organisation, Said};
-use mcpindex::gate::danger::Danger;
+use mcpindex::gate::step::{self, Section, Step};
 use mcpindex::pins::{Held, Pin, Record, TextPin, ToolPin};
-use mcpindex::text_diff::{self, changed_lines};
-use mcpindex_contract::change::{Change, ChangeKind, Subject};
-use mcpindex_contract::definition::Definition;
-use mcpindex_contract::markers::{self, Marker};
-use mcpindex_contract::posture::{Examination, Posture, Reason, examine, first_sight, judge_instructions};
-use mcpindex_contract::surface::Instructions;
-
-/// What kind of decision a row is, the one that matters most first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Section {
-    Marker,
-    Power,
-    Narrowing,
-    Opaque,
-    Instructions,
-    New,
-    Meaning,
-    Text,
-    Benign,
-}
-
-impl Section {
-    pub(super) fn title(self) -> &'static str {
-        match self {
-            Section::Marker => "text that addresses the model, or can't be read without doubt",
-            Section::Power => "can do more harm than before, or says something else about it",
-            Section::Narrowing => "calls that were valid are refused now",
-            Section::Opaque => "changed in a way that can't be compared",
-            Section::Instructions => "the server's instructions to the model",
-            Section::New => "new tools",
-            Section::Meaning => "a default or a result means something else",
-            Section::Text => "text that the model reads is different",
-            Section::Benign => "nothing that guard holds",
-        }
-    }
-
-    /// For programs.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Section::Marker => "marker",
-            Section::Power => "power",
-            Section::Narrowing => "narrowing",
-            Section::Opaque => "opaque",
-            Section::Instructions => "instructions",
-            Section::New => "new",
-            Section::Meaning => "meaning",
-            Section::Text => "text",
-            Section::Benign => "benign",
-        }
-    }
-
-    pub(super) fn is_dangerous(self) -> bool {
-        matches!(self, Section::Marker | Section::Power)
-    }
-
-    fn of(danger: Danger, is_drastic: bool) -> Section {
-        match danger {
-            Danger::Marker => Section::Marker,
-            Danger::Power => Section::Power,
-            Danger::Narrowing if is_drastic => Section::Power,
-            Danger::Narrowing => Section::Narrowing,
-            Danger::Opaque => Section::Opaque,
-            Danger::New => Section::New,
-            Danger::Meaning => Section::Meaning,
-            Danger::Text => Section::Text,
-            Danger::Benign => Section::Benign,
-        }
-    }
-}
 
 /// What is held.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -139,24 +70,6 @@ impl Baseline {
             via: pin.via.name(),
         }
     }
-}
-
-/// The step from the baseline to what is held.
-#[derive(Debug)]
-pub(super) struct Step {
-    pub(super) changes: Vec<Change>,
-    /// Why it is held, the most dangerous first.
-    pub(super) reasons: Vec<Reason>,
-    /// Markers that the baseline lacks.
-    pub(super) markers: Vec<Marker>,
-    /// What a call does, by the declaration; `None` for instructions.
-    pub(super) examination: Option<Examination>,
-    /// The same of the baseline.
-    pub(super) before: Option<Examination>,
-    /// Why nothing can be pinned to it.
-    pub(super) no_digest: Option<String>,
-    /// By which two steps are the same one.
-    signature: String,
 }
 
 /// Held definitions that one decision is about: one, or several tools with the same change.
@@ -256,10 +169,7 @@ fn item_of_instructions(record: &Record, steps: &mut Steps) -> Option<Item> {
     let baseline = pinned.map(Baseline::of_text);
     let step = steps.of_instructions(digest, held, baseline.as_ref());
     Some(Item {
-        section: match step.markers.is_empty() {
-            true => Section::Instructions,
-            false => Section::Marker,
-        },
+        section: step.section(),
         what: What::Instructions,
         digest: digest.to_owned(),
         held: held.clone(),
@@ -272,31 +182,12 @@ fn item_of_instructions(record: &Record, steps: &mut Steps) -> Option<Item> {
 
 /// Items of one section with the same step as one row, in the order in which they are decided.
 fn rows(items: Vec<Item>) -> Vec<Row> {
-    let mut rows: Vec<Row> = Vec::new();
-    let mut places: HashMap<(Section, String), usize> = HashMap::new();
-    for item in items {
-        let key = (item.section, item.step.signature.clone());
-        match places.get(&key).and_then(|place| rows.get_mut(*place)) {
-            Some(row) => row.items.push(item),
-            None => {
-                places.insert(key, rows.len());
-                rows.push(Row {
-                    section: item.section,
-                    items: vec![item],
-                });
-            }
-        }
-    }
-    rows.sort_by_cached_key(|row| {
-        let first = row.first();
-        let worst = first
-            .step
-            .reasons
-            .first()
-            .map(|reason| Danger::of_code(reason.code));
-        (row.section, !first.step.is_drastic(), worst, first.what.clone())
-    });
-    rows
+    let rows = step::rows(items, |item| &item.step, |_| (), |item| item.what.clone());
+    let row = |items: Vec<Item>| {
+        let section = items.first()?.section;
+        Some(Row { section, items })
+    };
+    rows.into_iter().filter_map(row).collect()
 }
 
 impl Steps {
@@ -314,7 +205,7 @@ impl Steps {
             baseline.map(|baseline| baseline.digest.clone()),
             is_first_sight,
         );
-        let make = || Rc::new(Step::of_tool(held, baseline, is_first_sight));
+        let make = || Rc::new(Step::of_tool(&held.definition, baseline.map(|baseline| baseline.text.as_str()), is_first_sight));
         Rc::clone(self.known.entry(key).or_insert_with(make))
     }
 
@@ -325,142 +216,8 @@ impl Steps {
             baseline.map(|baseline| baseline.digest.clone()),
             false,
         );
-        let make = || Rc::new(Step::of_instructions(held, baseline));
+        let make = || Rc::new(Step::of_instructions(&held.definition, baseline.map(|baseline| baseline.text.as_str())));
         Rc::clone(self.known.entry(key).or_insert_with(make))
     }
 }
 
-impl Step {
-    fn of_tool(held: &Held, baseline: Option<&Baseline>, is_first_sight: bool) -> Step {
-        let after = Definition::read(&held.definition);
-        let before = baseline.map(|baseline| Definition::read(&baseline.text));
-        let examination = examine(before.as_ref(), Some(&after));
-        let guard = match (is_first_sight, &before) {
-            (true, None) => first_sight(&after),
-            _ => examination.verdict(Posture::Guard),
-        };
-        let mut reasons = match guard.reasons.is_empty() {
-            // Strict held it, or the rules are milder now.
-            true => examination.verdict(Posture::Strict).reasons,
-            false => guard.reasons,
-        };
-        reasons.dedup();
-        reasons.sort_by_key(|reason| Danger::of_code(reason.code));
-        let mut step = Step {
-            changes: examination.changes.clone(),
-            reasons,
-            markers: examination.introduced.clone(),
-            before: before.as_ref().map(|before| examine(Some(before), Some(before))),
-            examination: Some(examination),
-            no_digest: after.no_digest().map(ToString::to_string),
-            signature: String::new(),
-        };
-        step.changes.sort_by_key(|change| {
-            let is_held = step
-                .reasons
-                .iter()
-                .any(|reason| reason.code == change.kind.name());
-            (!is_held, Danger::of_change(change))
-        });
-        step.signature = match before {
-            // What is new is looked at by itself.
-            None => held.definition.clone(),
-            Some(_) => step.sameness(),
-        };
-        step
-    }
-
-    fn of_instructions(held: &Held, baseline: Option<&Baseline>) -> Step {
-        let after = Instructions::read(&held.definition);
-        let before = baseline.and_then(|baseline| Instructions::read(&baseline.text));
-        let text = |side: &Option<Instructions>| side.as_ref().map(|side| side.text.clone());
-        let scan = |side: &Option<Instructions>| markers::scan_text(&text(side).unwrap_or_default());
-        let mut reasons = judge_instructions(Posture::Strict, before.as_ref(), after.as_ref()).reasons;
-        reasons.sort_by_key(|reason| Danger::of_code(reason.code));
-        let kind = match &before {
-            None => ChangeKind::InstructionsAdded,
-            Some(_) => ChangeKind::InstructionsChanged,
-        };
-        let change = Change {
-            kind,
-            subject: Subject::Instructions,
-            pointer: String::new(),
-            before: text(&before),
-            after: text(&after),
-            before_digest: before.as_ref().map(|before| before.digest),
-            after_digest: after.as_ref().map(|after| after.digest),
-            witness: None,
-            rule: None,
-        };
-        Step {
-            reasons,
-            markers: markers::introduced(&scan(&before), &scan(&after)),
-            changes: vec![change],
-            examination: None,
-            before: None,
-            no_digest: after
-                .filter(|after| after.digest.is_raw())
-                .map(|_| "lone surrogate".to_owned()),
-            signature: held.definition.clone(),
-        }
-    }
-
-    fn section(&self) -> Section {
-        let worst = self
-            .reasons
-            .iter()
-            .map(|reason| Danger::of_code(reason.code))
-            .min();
-        Section::of(worst.unwrap_or(Danger::Benign), self.is_drastic())
-    }
-
-    /// Whether the tool deletes, pays, runs code or administers, now or before.
-    pub(super) fn is_drastic(&self) -> bool {
-        let sides = [&self.examination, &self.before];
-        sides.into_iter().flatten().any(|side| side.action.is_drastic())
-    }
-
-    /// What is the same in two tools with the same change: kinds, places, and the words that differ.
-    fn sameness(&self) -> String {
-        let mut sameness = format!("{:?}", self.is_drastic());
-        for reason in &self.reasons {
-            sameness.push_str(&format!("\n{} {:?}", reason.code, reason.pointer));
-        }
-        for marker in &self.markers {
-            sameness.push_str(&format!(
-                "\n{:?} {:?} {:?}",
-                marker.class, marker.pointer, marker.matched
-            ));
-        }
-        for change in &self.changes {
-            let (before, after) = (change.before.as_deref(), change.after.as_deref());
-            let words = match text_diff::compare(before.unwrap_or_default(), after.unwrap_or_default()) {
-                Ok(rows) => format!("{:?}", changed_words(&rows)),
-                Err(text_diff::TooLong) => format!("{before:?} {after:?}"),
-            };
-            sameness.push_str(&format!("\n{} {:?} {words}", change.kind.name(), change.pointer));
-        }
-        sameness
-    }
-}
-
-/// What one side lacks. A few letters mean this here and that there, so they carry their line.
-fn changed_words(rows: &[text_diff::Row]) -> Vec<(bool, String)> {
-    const PHRASE: usize = 12;
-    let mut words = Vec::new();
-    for row in changed_lines(rows) {
-        let text_diff::Row::Changed { before, after } = row else {
-            continue;
-        };
-        for (is_after, side) in [(false, before), (true, after)] {
-            for part in side.iter().flatten().filter(|part| part.changed) {
-                let text = match part.text.chars().count() < PHRASE {
-                    true => side.iter().flatten().map(|part| part.text.as_str()).collect(),
-                    false => part.text.clone(),
-                };
-                words.push((is_after, text));
-            }
-        }
-    }
-    words
-}

@@ -4,6 +4,7 @@
 //! names, baseline) is on the screen.
 
 use mcpindex::gate::refusal::{quoted, short_digest};
+use mcpindex::gate::step::{Section, Step};
 use mcpindex::visible::visible_within;
 use mcpindex_contract::action::{Action, Egress};
 use mcpindex_contract::capability::{self, Class};
@@ -16,7 +17,7 @@ use super::super::output::{Output, Style};
 use super::super::pins::{count, date};
 use super::columns::{Layout, Line};
 use super::organisation::Said;
-use super::release::{Baseline, Item, Release, Row, Section, Step, What};
+use super::release::{Baseline, Item, Release, Row, What};
 
 /// The longest name in a list.
 const NAME: usize = 40;

@@ -1,0 +1,17 @@
+-- What waits for a decision, the newest first, and what was done, by person and by act.
+
+-- Since when a server declares what it declares now: when it was first seen to; NULL while nothing was determined.
+ALTER TABLE server ADD COLUMN declared_since BIGINT;
+
+UPDATE server SET declared_since = (
+    SELECT r.first_at FROM observation o JOIN surface_seen r ON r.identity = o.identity AND r.record = o.record
+    WHERE o.id = server.current_observation);
+
+CREATE INDEX server_declared ON server (declared_since, identity);
+
+-- The decisions about one server, the newest first.
+DROP INDEX mcplock.approval_record_identity;
+CREATE INDEX approval_record_identity ON mcplock.approval_record (tenant, identity, sequence);
+
+CREATE INDEX audit_subject ON audit (subject, id);
+CREATE INDEX audit_action ON audit (action, id);
