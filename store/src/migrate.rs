@@ -45,6 +45,7 @@ migrations! {
     16 "0016_webhooks",
     17 "0017_feed_paths",
     18 "0018_search_order",
+    19 "0019_queue",
 }
 
 /// From this migration on there are approvals.

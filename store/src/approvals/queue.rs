@@ -296,16 +296,7 @@ impl Store {
         let at = At::of(tenant, &chain, now);
         let mut text = MAX_TEXT;
         let identity = stored(identity);
-        let release = release(
-            &mut session,
-            at,
-            &mut chain,
-            &identity,
-            after,
-            tools,
-            &mut text,
-        )
-        .await?;
+        let release = release(&mut session, at, &mut chain, &identity, after, tools, &mut text).await?;
         Ok((chain, release))
     }
 }
@@ -567,7 +558,9 @@ async fn waiting_tools(
     }
     let digests: BTreeSet<Digest> = waiting
         .iter()
-        .flat_map(|(row, _, baseline)| std::iter::once(row.digest).chain(baseline.as_ref().map(|found| found.0)))
+        .flat_map(|(row, _, baseline)| {
+            std::iter::once(row.digest).chain(baseline.as_ref().map(|found| found.0))
+        })
         .collect();
     let texts = texts(session, &digests).await?;
     let text = |digest: &Digest| {

@@ -18,6 +18,7 @@ mod observations;
 mod opening;
 mod partial;
 mod postgres;
+mod queue;
 mod receipts;
 mod search;
 mod servers;

@@ -205,7 +205,13 @@ impl Steps {
             baseline.map(|baseline| baseline.digest.clone()),
             is_first_sight,
         );
-        let make = || Rc::new(Step::of_tool(&held.definition, baseline.map(|baseline| baseline.text.as_str()), is_first_sight));
+        let make = || {
+            Rc::new(Step::of_tool(
+                &held.definition,
+                baseline.map(|baseline| baseline.text.as_str()),
+                is_first_sight,
+            ))
+        };
         Rc::clone(self.known.entry(key).or_insert_with(make))
     }
 
@@ -216,8 +222,12 @@ impl Steps {
             baseline.map(|baseline| baseline.digest.clone()),
             false,
         );
-        let make = || Rc::new(Step::of_instructions(&held.definition, baseline.map(|baseline| baseline.text.as_str())));
+        let make = || {
+            Rc::new(Step::of_instructions(
+                &held.definition,
+                baseline.map(|baseline| baseline.text.as_str()),
+            ))
+        };
         Rc::clone(self.known.entry(key).or_insert_with(make))
     }
 }
-
