@@ -15,3 +15,21 @@ CREATE INDEX approval_record_identity ON mcplock.approval_record (tenant, identi
 
 CREATE INDEX audit_subject ON audit (subject, id);
 CREATE INDEX audit_action ON audit (action, id);
+
+-- What gates ask an approver to decide about: definitions of servers that the crawl may never see.
+CREATE TABLE approval_request (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    identity TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    definition TEXT NOT NULL,
+    -- What it is pinned to at the gate, where it is.
+    baseline TEXT,
+    note TEXT,
+    -- Who asked first.
+    account BIGINT NOT NULL REFERENCES account (id),
+    requested_at BIGINT NOT NULL,
+    UNIQUE (digest, identity, tool)
+);
+
+CREATE INDEX approval_request_account ON approval_request (account);

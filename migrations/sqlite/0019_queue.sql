@@ -15,3 +15,21 @@ CREATE INDEX approval_record_identity ON approval_record (tenant, identity, sequ
 
 CREATE INDEX audit_subject ON audit (subject, id);
 CREATE INDEX audit_action ON audit (action, id);
+
+-- What gates ask an approver to decide about: definitions of servers that the crawl may never see.
+CREATE TABLE approval_request (
+    id INTEGER PRIMARY KEY NOT NULL,
+    identity TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    definition TEXT NOT NULL,
+    -- What it is pinned to at the gate, where it is.
+    baseline TEXT,
+    note TEXT,
+    -- Who asked first.
+    account INTEGER NOT NULL REFERENCES account (id),
+    requested_at INTEGER NOT NULL,
+    UNIQUE (digest, identity, tool)
+) STRICT;
+
+CREATE INDEX approval_request_account ON approval_request (account);

@@ -1,12 +1,13 @@
 //! What people decided about definitions: one append-only chain of records for each tenant, and its head.
 //!
 //! `rows` reads and writes the two tables, `verified` knows what of a chain this process has verified, and verifies it; `queue` says what
-//! waits for somebody to decide.
+//! waits for somebody to decide, and `requests` what gates ask about.
 //!
 //! Invariant: records are only added, all of one call or none, by whoever holds the head's row; what can't be verified approves
 //! nothing, and whoever asks is told the flaw beside the answer.
 
 pub mod queue;
+pub mod requests;
 mod rows;
 mod verified;
 

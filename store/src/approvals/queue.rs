@@ -176,6 +176,8 @@ macro_rules! settled {
     };
 }
 
+pub(super) use settled;
+
 /// The servers after a place, each with whether something of it waits.
 macro_rules! servers {
     ($records:literal, $which:literal) => {

@@ -17,7 +17,7 @@ pub(crate) async fn sign_in(store: &Store, login: &str) -> Account {
     store.sign_in(&known_as(login), NOW).await.unwrap()
 }
 
-fn known_as(login: &str) -> SignIn {
+pub(crate) fn known_as(login: &str) -> SignIn {
     SignIn {
         issuer: "https://id.example".to_owned(),
         subject: format!("subject of {login}"),

@@ -6,6 +6,7 @@ use mcpindex_contract::approval::{Decision, State};
 use mcpindex_contract::digest::Digest;
 use mcpindex_store::Store;
 use mcpindex_store::approvals::queue::{Origin, Queue, Release, Scope};
+use mcpindex_store::approvals::requests::NewRequest;
 use mcpindex_store::approvals::{Appended, NewDecision};
 use mcpindex_store::testing::on_each_backend;
 
@@ -218,6 +219,97 @@ async fn the_statement_and_the_fold_agree() {
                 assert_eq!(counted, i64::try_from(open.len()).unwrap());
             }
         }
+    })
+    .await;
+}
+
+fn request(name: &str, description: &str) -> NewRequest {
+    let definition = tool(name, description).definition;
+    NewRequest {
+        identity: "cmd:local".to_owned(),
+        tool: name.to_owned(),
+        digest: definition.digest(),
+        definition: definition.text().to_owned(),
+        baseline: None,
+        note: Some("needed by the release".to_owned()),
+    }
+}
+
+#[tokio::test]
+async fn what_a_gate_asks_is_asked_once_and_is_open_until_it_is_settled() {
+    on_each_backend(async |store| {
+        let ann = store
+            .sign_in(&crate::accounts::known_as("ann"), START)
+            .await
+            .unwrap();
+        let bob = store
+            .sign_in(&crate::accounts::known_as("bob"), START)
+            .await
+            .unwrap();
+        let both = [request("a", "A."), request("b", "B.")];
+        assert_eq!(store.add_requests(TENANT, ann.id, &both, START).await.unwrap(), 2);
+        assert_eq!(
+            store
+                .add_requests(TENANT, bob.id, &both, START + 1)
+                .await
+                .unwrap(),
+            0
+        );
+        let (_, open) = store.open_requests(TENANT, None, 200, START).await.unwrap();
+        let shown: Vec<(&str, &str, i64)> = open
+            .iter()
+            .map(|open| (open.request.tool.as_str(), open.by.as_str(), open.at))
+            .collect();
+        assert_eq!(
+            shown,
+            [("b", ann.who().as_str(), START), ("a", ann.who().as_str(), START)]
+        );
+        assert_eq!(open[1].request, both[0]);
+        let (_, rest) = store
+            .open_requests(TENANT, Some(open[0].id), 200, START)
+            .await
+            .unwrap();
+        assert_eq!(rest.len(), 1);
+        decide(
+            &store,
+            about("cmd:local", "a", "A.", Decision::Refuse),
+            "ann@local",
+            1,
+        )
+        .await;
+        decide(
+            &store,
+            about("cmd:local", "b", "B.", Decision::Approve),
+            "ann@local",
+            2,
+        )
+        .await;
+        let (_, open) = store.open_requests(TENANT, None, 200, START).await.unwrap();
+        assert_eq!(open.len(), 1);
+        assert_eq!(open[0].standing.as_ref().unwrap().state, State::Proposed);
+        let asked = [
+            ("cmd:local", "a", both[0].digest),
+            ("cmd:local", "a", both[1].digest),
+            ("cmd:other", "a", both[0].digest),
+        ];
+        assert_eq!(store.were_requested(&asked).await.unwrap(), [true, false, false]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_account_asks_so_much_and_no_more() {
+    on_each_backend(async |store| {
+        let ann = store.sign_in(&crate::accounts::known_as("ann"), START).await.unwrap();
+        let many: Vec<NewRequest> = (0..1_001).map(|number| request(&number.to_string(), "X.")).collect();
+        let error = store.add_requests(TENANT, ann.id, &many, START).await.unwrap_err();
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(error, @"refused: you would have 1001 questions open, at most 1000 are taken: wait until some are decided");
+        }
+        assert_eq!(store.open_requests(TENANT, None, 1, START).await.unwrap().1.len(), 0);
+        assert_eq!(store.add_requests(TENANT, ann.id, &many[1..], START).await.unwrap(), 1_000);
+        // The same again is nothing new.
+        assert_eq!(store.add_requests(TENANT, ann.id, &many[1..3], START).await.unwrap(), 0);
     })
     .await;
 }
