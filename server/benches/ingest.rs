@@ -16,6 +16,7 @@ use mcpindex_contract::signal::{Event, Fingerprint, InstallId, Sdk, Signal, writ
 use mcpindex_server::access::{Access, AccessRules, Metrics, Rates, Read};
 use mcpindex_server::app::App;
 use mcpindex_server::approvals::Approvals;
+use mcpindex_server::config::ApprovalSettings;
 use mcpindex_server::ingest::{FleetRule, Ingest, IngestRules};
 use mcpindex_server::login::Login;
 use mcpindex_server::router::router;
@@ -245,7 +246,10 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
         base: format!("http://{address}/").parse().expect("a URL"),
         access: Arc::new(access),
         login: Arc::new(Login::none()),
-        approvals: Arc::new(Approvals::new(false, CancellationToken::new())),
+        approvals: Arc::new(Approvals::new(
+            &ApprovalSettings::default(),
+            CancellationToken::new(),
+        )),
         webhooks: None,
     };
     let service = router(app).into_make_service_with_connect_info::<SocketAddr>();

@@ -18,6 +18,7 @@ use mcpindex_contract::signal::{Event, Fingerprint, InstallId, Sdk, Signal};
 use mcpindex_server::access::{Access, AccessRules, Metrics, Rates, Read};
 use mcpindex_server::app::App;
 use mcpindex_server::approvals::Approvals;
+use mcpindex_server::config::ApprovalSettings;
 use mcpindex_server::ingest::{FleetRule, Ingest, IngestRules};
 use mcpindex_server::login::Login;
 use mcpindex_server::router::router;
@@ -191,7 +192,10 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
         base: "http://127.0.0.1/".parse().expect("a URL"),
         access: Arc::new(Access::new(access, clock)),
         login: Arc::new(Login::none()),
-        approvals: Arc::new(Approvals::new(false, CancellationToken::new())),
+        approvals: Arc::new(Approvals::new(
+            &ApprovalSettings::default(),
+            CancellationToken::new(),
+        )),
         webhooks: None,
     };
     let index = serve(router(app)).await?;

@@ -23,6 +23,7 @@ use mcpindex_server::access::Access;
 use mcpindex_server::access::key::KeyText;
 use mcpindex_server::app::App;
 use mcpindex_server::approvals::Approvals;
+use mcpindex_server::config::ApprovalSettings;
 use mcpindex_server::login::Login;
 use mcpindex_server::router::router;
 use mcpindex_server::webhooks::Webhooks;
@@ -190,7 +191,10 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
         base,
         access: Arc::new(Access::public()),
         login: Arc::new(Login::none()),
-        approvals: Arc::new(Approvals::new(false, CancellationToken::new())),
+        approvals: Arc::new(Approvals::new(
+            &ApprovalSettings::default(),
+            CancellationToken::new(),
+        )),
         webhooks: Some(Arc::clone(&webhooks)),
     };
     let index = format!("http://{}", serve(router(app)).await?);

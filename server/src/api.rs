@@ -15,6 +15,7 @@ pub(crate) mod fingerprint_key;
 pub(crate) mod health;
 pub(crate) mod keys;
 pub(crate) mod ledger;
+pub(crate) mod queue;
 pub(crate) mod receipts;
 pub(crate) mod search;
 pub(crate) mod servers;

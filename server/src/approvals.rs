@@ -11,6 +11,7 @@ use mcpindex::visible::visible_within;
 use mcpindex_contract::approval::{DEFAULT_TENANT, Decision, Record};
 use mcpindex_contract::digest::Digest;
 use mcpindex_store::accounts::{Account, Role};
+use mcpindex_store::approvals::queue::Scope;
 use mcpindex_store::approvals::{Appended, MAX_RECORDS, NewDecision};
 use mcpindex_store::{Store, StoreError};
 use tokio::sync::{Mutex, Semaphore, watch};
@@ -18,6 +19,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
+use crate::config::ApprovalSettings;
 
 /// The most decisions of one call.
 pub(crate) const MOST: usize = 256;
@@ -80,6 +82,7 @@ pub(crate) enum DecideError {
 pub struct Approvals {
     /// How many people an approval takes.
     needed: u8,
+    scope: Scope,
     /// The last record that this process knows of.
     head: watch::Sender<u64>,
     /// Whoever holds it looks for all who wait.
@@ -90,14 +93,25 @@ pub struct Approvals {
 
 impl Approvals {
     /// Nobody waits any more once `stop` is cancelled.
-    pub fn new(two_person: bool, stop: CancellationToken) -> Approvals {
+    pub fn new(settings: &ApprovalSettings, stop: CancellationToken) -> Approvals {
         Approvals {
-            needed: if two_person { 2 } else { 1 },
+            needed: if settings.two_person { 2 } else { 1 },
+            scope: settings.queue,
             head: watch::Sender::new(0),
             looking: Mutex::new(()),
             waiting: Semaphore::new(WAITING),
             stop,
         }
+    }
+
+    /// How many people an approval takes.
+    pub(crate) fn needed(&self) -> u8 {
+        self.needed
+    }
+
+    /// Whose tools wait for somebody to decide.
+    pub(crate) fn scope(&self) -> Scope {
+        self.scope
     }
 
     /// Returns when there are records after this one, or after this time, or when there is no more to wait for.
@@ -205,19 +219,28 @@ async fn append(
     }
 }
 
-/// The first of these that nobody can have been shown: the index never saw that definition at that server under that name; of what
-/// is withdrawn, nobody decided about it.
+/// The first of these that nobody can have been shown: no look saw that definition at that server under that name, and no gate
+/// asked about it; of what is withdrawn, nobody decided about it.
 async fn first_not_shown(app: &App, wishes: &[Wish]) -> Result<Option<(usize, Decision)>, DecideError> {
     let definitions: Vec<(&str, &str, Digest)> = wishes.iter().map(Wish::about).collect();
-    let declared = app.store.were_declared(&definitions).await?;
+    let mut shown = app.store.were_declared(&definitions).await?;
+    if shown.contains(&false) {
+        // What gates ask about may be of servers that nobody crawls.
+        for (shown, requested) in shown
+            .iter_mut()
+            .zip(app.store.were_requested(&definitions).await?)
+        {
+            *shown |= requested;
+        }
+    }
     let withdrawn = wishes.iter().filter(|wish| wish.decision == Decision::Withdraw);
     let withdrawn: Vec<Digest> = withdrawn.map(|wish| wish.digest).collect();
     let decided = app.store.decisions_about(DEFAULT_TENANT, &withdrawn).await?;
-    let is_shown = |(wish, declared): (&Wish, bool)| match wish.decision {
+    let is_shown = |(wish, shown): (&Wish, bool)| match wish.decision {
         Decision::Withdraw => decided.iter().any(|record| about(record) == wish.about()),
-        Decision::Approve | Decision::Refuse => declared,
+        Decision::Approve | Decision::Refuse => shown,
     };
-    let items = wishes.iter().zip(declared).enumerate();
+    let items = wishes.iter().zip(shown).enumerate();
     let mut not_shown = items.filter(|(_, item)| !is_shown(*item));
     Ok(not_shown.next().map(|(item, (wish, _))| (item, wish.decision)))
 }

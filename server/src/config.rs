@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use mcpindex::index::is_loopback;
 use mcpindex_store::Location;
+use mcpindex_store::approvals::queue::Scope;
 use secrecy::{ExposeSecret as _, SecretString};
 use toml::de::{DeTable, DeValue};
 use url::Url;
@@ -104,10 +105,12 @@ pub struct AccessSettings {
 }
 
 /// `[approvals]`: how is decided about tools.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ApprovalSettings {
     /// Whether an approval takes two people.
     pub two_person: bool,
+    /// Of which servers the tools wait that nobody decided about.
+    pub queue: Scope,
 }
 
 /// `[crawl]`: how servers are looked at.
@@ -241,7 +244,7 @@ impl Settings {
                 anonymous_networks: 3,
             },
             login: LoginSettings::default(),
-            approvals: ApprovalSettings { two_person: false },
+            approvals: ApprovalSettings::default(),
             webhooks: WebhookSettings::default(),
         }
     }

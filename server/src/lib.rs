@@ -32,6 +32,7 @@ mod pages;
 mod problem;
 pub mod progress;
 mod query;
+mod queue;
 pub mod router;
 mod state;
 mod summary;

@@ -59,6 +59,8 @@ use crate::problem::ProblemBody;
         api::approvals::since,
         api::approvals::add,
         api::approvals::take_back,
+        api::queue::waiting,
+        api::queue::ask,
         api::webhooks::list,
         api::webhooks::create,
         api::webhooks::remove,

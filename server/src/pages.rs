@@ -7,6 +7,9 @@
 //! stands where it is marked as the server's.
 
 pub(crate) mod account;
+pub(crate) mod approvals;
+pub(crate) mod audit;
+mod changes;
 pub(crate) mod consent;
 pub(crate) mod definition;
 pub(crate) mod device;
@@ -42,7 +45,7 @@ struct Frame {
     version: &'static str,
     style: &'static str,
     icon: &'static str,
-    /// The entry of the site's navigation that this page is under: `servers`, `drifts`, `vocabulary`, `account` or nothing.
+    /// The entry of the site's navigation that this page is under: `servers`, `drifts`, `vocabulary`, `approvals`, `account` or nothing.
     section: &'static str,
     /// Whether anybody can have an account here.
     sign_in: bool,

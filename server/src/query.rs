@@ -55,6 +55,11 @@ impl Query {
         Some(value.as_str()).filter(|value| !value.is_empty())
     }
 
+    /// Everything that was sent, in its order.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// A whole number within a range.
     pub(crate) fn number(&self, name: &str, range: RangeInclusive<i64>) -> Result<Option<i64>, Problem> {
         let Some(value) = self.value(name) else {

@@ -35,7 +35,7 @@ use crate::{api, assets, badges, feeds, headers, llms, mcp, measure, openapi, pa
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 /// The largest request body, in bytes, where a call has no limit of its own.
 const MAX_BODY: usize = 64 * 1024;
-/// The largest body of decisions, in bytes: 256 of them, with reasons.
+/// The largest body of decisions, or of what gates ask about, in bytes: 256 decisions, with reasons.
 const MAX_DECISIONS: usize = 1024 * 1024;
 /// From how many bytes on an answer is compressed; a smaller one is one packet either way.
 const MIN_GZIP: u64 = 1_024;
@@ -133,6 +133,10 @@ pub fn router(app: App) -> Router {
                 .post(api::feed_path::make)
                 .delete(api::feed_path::end),
         )
+        .route("/approvals/undo", post(pages::approvals::undo))
+        .route("/approvals/log", get(pages::approvals::log))
+        .route("/admin/audit", get(pages::audit::audit))
+        .route("/api/v1/approvals/queue", get(api::queue::waiting))
         .route("/api/v1/approvals/undo", post(api::approvals::take_back))
         .route(
             "/api/v1/webhooks",
@@ -171,6 +175,11 @@ pub fn router(app: App) -> Router {
             "/api/v1/approvals",
             get(api::approvals::since).post(api::approvals::add),
         )
+        .route(
+            "/approvals",
+            get(pages::approvals::queue).post(pages::approvals::decide),
+        )
+        .route("/api/v1/approvals/requests", post(api::queue::ask))
         .layer(RequestBodyLimitLayer::new(MAX_DECISIONS));
     let table = table.merge(signals).merge(decisions).with_state(Arc::clone(&app));
     within_layers(table, app, ANSWER_TIME)
@@ -252,6 +261,7 @@ mod tests {
     use super::*;
     use crate::access::Access;
     use crate::approvals::Approvals;
+    use crate::config::ApprovalSettings;
     use crate::login::Login;
 
     /// The answer of one handler within the layers, as JSON.
@@ -266,7 +276,10 @@ mod tests {
             base: "http://127.0.0.1:8080/".parse().unwrap(),
             access: Arc::new(Access::public()),
             login: Arc::new(Login::none()),
-            approvals: Arc::new(Approvals::new(false, CancellationToken::new())),
+            approvals: Arc::new(Approvals::new(
+                &ApprovalSettings::default(),
+                CancellationToken::new(),
+            )),
             webhooks: None,
         };
         let service = within_layers(table, Arc::new(app), Duration::from_millis(1));

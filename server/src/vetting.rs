@@ -433,7 +433,8 @@ fn lately(reasons: &mut Reasons, changed: &BTreeSet<ChangeKind>) {
     }
 }
 
-fn installs<'t>(rule: &FleetRule, told: impl Iterator<Item = &'t ToldDefinition>) -> Installs {
+/// What enough installs tell alike of these definitions.
+pub(crate) fn installs<'t>(rule: &FleetRule, told: impl Iterator<Item = &'t ToldDefinition>) -> Installs {
     let most = told
         .filter_map(|told| rule.see(told))
         .max_by_key(|(_, count)| *count);

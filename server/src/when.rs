@@ -45,6 +45,13 @@ pub(crate) fn unix(text: &str) -> Option<i64> {
     Some(OffsetDateTime::parse(text, &Rfc3339).ok()?.unix_timestamp())
 }
 
+/// The end of a day that a form's field names (`2026-12-31`), in UTC, in unix seconds.
+pub(crate) fn day_end(text: &str) -> Option<i64> {
+    let format = format_description!("[year]-[month]-[day]");
+    let day = time::Date::parse(text, &format).ok()?;
+    Some(day.next_day()?.midnight().assume_utc().unix_timestamp())
+}
+
 /// How long ago, in the largest unit that fits.
 fn ago(seconds: i64, now: i64) -> String {
     let elapsed = now.saturating_sub(seconds);

@@ -66,6 +66,10 @@ impl Door {
                 | "/account/sessions/end"
                 | "/account/feed-path"
                 | "/account/feed-path/end"
+                | "/approvals"
+                | "/approvals/undo"
+                | "/approvals/log"
+                | "/admin/audit"
                 | "/admin/webhooks"
                 | "/admin/webhooks/{id}/test"
                 | "/admin/webhooks/{id}/remove"
@@ -83,6 +87,8 @@ impl Door {
                 | "/api/v1/keys/{id}/rotate"
                 | "/api/v1/fingerprint-key"
                 | "/api/v1/approvals"
+                | "/api/v1/approvals/queue"
+                | "/api/v1/approvals/requests"
                 | "/api/v1/approvals/undo"
                 | "/api/v1/feed-path",
             ) => Door::KeyHolders,

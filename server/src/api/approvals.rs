@@ -245,7 +245,7 @@ pub(crate) async fn take_back(
     answer(decided)
 }
 
-fn with_scope(caller: &Caller, scope: Scope) -> Result<&KeyHolder, Problem> {
+pub(crate) fn with_scope(caller: &Caller, scope: Scope) -> Result<&KeyHolder, Problem> {
     let holder = holder(caller)?;
     match holder.key.scopes.contains(scope) {
         true => Ok(holder),

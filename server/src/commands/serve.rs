@@ -78,7 +78,7 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
         base,
         access: Arc::new(access),
         login: Arc::new(login),
-        approvals: Arc::new(Approvals::new(settings.approvals.two_person, stop.clone())),
+        approvals: Arc::new(Approvals::new(&settings.approvals, stop.clone())),
         webhooks: Some(Arc::clone(&webhooks)),
     };
     let measuring = measure::start(stop.clone());

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::Settings;
 use super::values::{
-    addresses, at_least_one, keep, listen_address, metrics, public_url, read, secret, short_id, word,
+    addresses, at_least_one, keep, listen_address, metrics, public_url, queue, read, secret, short_id, word,
 };
 use crate::login::settings::{base_url, issuer};
 use crate::webhooks::settings::hosts;
@@ -415,6 +415,15 @@ pub(super) const KEYS: &[Key] = &[
         name: "two_person",
         variable: "MCPINDEX_APPROVALS_TWO_PERSON",
         set: Set::Switch(|settings, on| settings.approvals.two_person = on),
+    },
+    Key {
+        section: "approvals",
+        name: "queue",
+        variable: "MCPINDEX_APPROVALS_QUEUE",
+        set: Set::Text(|settings, text| {
+            settings.approvals.queue = queue(text)?;
+            Ok(())
+        }),
     },
     Key {
         section: "webhooks",

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use mcpindex_contract::identity::Identity;
 use mcpindex_contract::signal::MAX_AGE;
+use mcpindex_store::approvals::queue::Scope;
 use mcpindex_store::{Location, LocationError};
 use secrecy::SecretString;
 use url::Url;
@@ -117,6 +118,17 @@ pub(super) fn read(text: &str) -> Result<Read, String> {
         "members" => Ok(Read::Members),
         _ => Err(format!(
             "`{text}` is no answer to who may read: write public or members"
+        )),
+    }
+}
+
+/// Whose tools wait for an approver.
+pub(super) fn queue(text: &str) -> Result<Scope, String> {
+    match text {
+        "decided" => Ok(Scope::Decided),
+        "all" => Ok(Scope::All),
+        _ => Err(format!(
+            "`{text}` is no answer to whose tools wait: write decided or all"
         )),
     }
 }

@@ -8,12 +8,13 @@ use std::collections::HashMap;
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use mcpindex::text_diff::{MAX_BYTES, Row, changed_lines, compare};
-use mcpindex_contract::change::{Change, Direction, Subject};
+use mcpindex::text_diff::{MAX_BYTES, Row, changed_lines};
+use mcpindex_contract::change::{Change, Subject};
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::surface::MemberKind;
 use mcpindex_store::drifts::{DriftRecord, MAX_EXCERPT};
 
+use super::changes::{ChangesView, RowView, TextView, by_kind, rows};
 use super::{DigestView, DriftView, Frame, page};
 use crate::api::drifts::find;
 use crate::app::App;
@@ -32,8 +33,6 @@ const UNFOLDED: usize = 2;
 const LISTED: usize = 12;
 /// Up to so many names of a group stand in its heading.
 const NAMES: usize = 20;
-/// A text on one line of up to so many characters is shown as a value, without a table around it.
-const VALUE: usize = 60;
 
 #[derive(Template)]
 #[template(path = "drift.html")]
@@ -80,62 +79,12 @@ impl GroupView {
     }
 }
 
-/// Changes of one kind.
-struct ChangesView {
-    kind: &'static str,
-    direction: &'static str,
-    sentence: &'static str,
-    safety_relevant: bool,
-    changes: Vec<ChangeView>,
-}
-
 struct SubjectView {
     /// `tool`, `prompt`, …, or `server` for its instructions.
     kind: &'static str,
     name: Words,
     before: Option<DigestView>,
     after: Option<DigestView>,
-}
-
-struct ChangeView {
-    pointer: Option<Words>,
-    witness: Option<WitnessView>,
-    rule: Option<String>,
-    text: TextView,
-}
-
-/// What proves a change: arguments or a result, as JSON.
-struct WitnessView {
-    says: &'static str,
-    json: Words,
-}
-
-/// What is shown of a change's texts.
-enum TextView {
-    Rows(Vec<RowView>),
-    /// Both fit on one line.
-    Values {
-        before: Option<Words>,
-        after: Option<Words>,
-    },
-    /// Too long, alone or with all before it.
-    LeftOut,
-    /// Neither side has one.
-    Nothing,
-}
-
-enum RowView {
-    Same(Words),
-    Changed {
-        before: Option<Vec<PartView>>,
-        after: Option<Vec<PartView>>,
-    },
-    Skipped(usize),
-}
-
-struct PartView {
-    words: Words,
-    changed: bool,
 }
 
 /// Everything that was added, or removed, of one kind.
@@ -286,35 +235,6 @@ fn groups(changes: &[&Change], budget: &mut usize) -> Vec<GroupView> {
     groups
 }
 
-/// One subject's changes by kind, what is safety relevant first.
-fn by_kind(changes: Vec<(&Change, Option<Vec<Row>>)>) -> Vec<ChangesView> {
-    let mut kinds: Vec<ChangesView> = Vec::new();
-    for (change, rows) in changes {
-        let view = change_view(change, rows);
-        let kind = change.kind;
-        match kinds.iter_mut().find(|known| known.kind == kind.name()) {
-            Some(known) => known.changes.push(view),
-            None => kinds.push(ChangesView {
-                kind: kind.name(),
-                direction: kind.direction().name(),
-                sentence: kind.sentence(),
-                safety_relevant: kind.safety_relevant(),
-                changes: vec![view],
-            }),
-        }
-    }
-    kinds.sort_by_key(|kind| !kind.safety_relevant);
-    kinds
-}
-
-/// The rows of a change, unless it or all before it are too long.
-fn rows(change: &Change, budget: &mut usize) -> Option<Vec<Row>> {
-    let before = change.before.as_deref().unwrap_or_default();
-    let after = change.after.as_deref().unwrap_or_default();
-    *budget = budget.checked_sub(before.len() + after.len())?;
-    compare(before, after).ok()
-}
-
 /// `None` where some text was left out: such changes are the same as no other.
 fn signature(changes: &[&Change], rows: &[Option<Vec<Row>>]) -> Option<Signature> {
     changes
@@ -347,55 +267,6 @@ fn kind_word(kind: MemberKind) -> &'static str {
         MemberKind::Prompt => "prompt",
         MemberKind::Resource => "resource",
         MemberKind::ResourceTemplate => "resource template",
-    }
-}
-
-fn change_view(change: &Change, rows: Option<Vec<Row>>) -> ChangeView {
-    let (before, after) = (change.before.as_deref(), change.after.as_deref());
-    let text = match rows {
-        _ if before.is_none() && after.is_none() => TextView::Nothing,
-        Some(_) if before.is_none_or(is_value) && after.is_none_or(is_value) => TextView::Values {
-            before: before.map(Words::text),
-            after: after.map(Words::text),
-        },
-        Some(rows) => TextView::Rows(rows.into_iter().map(row_view).collect()),
-        None => TextView::LeftOut,
-    };
-    ChangeView {
-        pointer: Some(&change.pointer)
-            .filter(|pointer| !pointer.is_empty())
-            .map(|pointer| Words::label(pointer)),
-        witness: change.witness.as_deref().map(|json| WitnessView {
-            says: match change.kind.direction() {
-                Direction::Meaning => "A result that is allowed now and was not before",
-                _ => "A call that was accepted before and is refused now",
-            },
-            json: Words::text(json),
-        }),
-        rule: change.rule.clone(),
-        text,
-    }
-}
-
-fn is_value(text: &str) -> bool {
-    !text.is_empty() && !text.contains('\n') && text.chars().nth(VALUE).is_none()
-}
-
-fn row_view(row: Row) -> RowView {
-    let parts = |parts: Vec<mcpindex::text_diff::Part>| {
-        let part = |part: mcpindex::text_diff::Part| PartView {
-            words: Words::text(&part.text),
-            changed: part.changed,
-        };
-        parts.into_iter().map(part).collect()
-    };
-    match row {
-        Row::Same(text) => RowView::Same(Words::text(&text)),
-        Row::Skipped(lines) => RowView::Skipped(lines),
-        Row::Changed { before, after } => RowView::Changed {
-            before: before.map(parts),
-            after: after.map(parts),
-        },
     }
 }
 

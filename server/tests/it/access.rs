@@ -11,6 +11,7 @@ use mcpindex_server::access::key::KeyText;
 use mcpindex_server::access::{Access, AccessRules, Metrics, Rates, Read};
 use mcpindex_server::app::App;
 use mcpindex_server::approvals::Approvals;
+use mcpindex_server::config::ApprovalSettings;
 use mcpindex_server::ingest::{Ingest, IngestRules, Running};
 use mcpindex_server::router::router;
 use mcpindex_store::Store;
@@ -98,12 +99,16 @@ impl Index {
             ..signals::rules()
         };
         let stop = CancellationToken::new();
+        let settings = ApprovalSettings {
+            two_person,
+            ..ApprovalSettings::default()
+        };
         let (ingest, ingesting) = Ingest::start(store, Arc::<Hand>::clone(&clock), ingest_rules);
         let app = App {
             clock: Arc::<Hand>::clone(&clock),
             ingest: Some(ingest),
             access: Arc::new(Access::new(rules, Arc::<Hand>::clone(&clock))),
-            approvals: Arc::new(Approvals::new(two_person, stop.clone())),
+            approvals: Arc::new(Approvals::new(&settings, stop.clone())),
             ..app(store.clone())
         };
         Index {

@@ -291,7 +291,9 @@ async fn what_readers_read_differently_can_be_refused_and_not_approved() {
         let about = json!({"identity": "npm:twice", "tool": "x", "digest": digest, "decision": decision});
         decisions(0, &[about])
     };
-    insta::assert_snapshot!(refusal(&post(&index, &ada, APPROVALS, &about("approve")).await), @"");
+    insta::assert_snapshot!(refusal(&post(&index, &ada, APPROVALS, &about("approve")).await), @r#"
+    422 `x` is defined in a way that readers read differently, so that nobody knows what would be approved: it can be refused
+    "#);
     assert_eq!(post(&index, &ada, APPROVALS, &about("refuse")).await.status, 200);
     index.stop().await;
 }
@@ -585,4 +587,169 @@ async fn who_holds_what_was_approved_needs_nobody_and_who_asks_for_today_hears_w
         index.stop().await;
     })
     .await;
+}
+
+/// What is asked about a tool of a server that nobody crawls.
+fn asked(definition: &str, baseline: Option<&str>) -> Value {
+    let tool: Value = serde_json::from_str(definition).unwrap();
+    json!({
+        "identity": "cmd:0123456789abcdef:files",
+        "tool": tool["name"],
+        "digest": Definition::read(definition).digest().to_string(),
+        "definition": definition,
+        "baseline": baseline,
+        "note": "needed by the release",
+    })
+}
+
+fn requests(requests: &[Value]) -> String {
+    json!({ "requests": requests }).to_string()
+}
+
+const REQUESTS: &str = "/api/v1/approvals/requests";
+const QUEUE: &str = "/api/v1/approvals/queue";
+
+#[tokio::test]
+async fn what_a_gate_asks_about_waits_and_can_be_decided() {
+    on_each_backend(async |store| {
+        let (before, after) = (
+            tool("list", "Lists.").to_string(),
+            tool("list", "Lists all.").to_string(),
+        );
+        let index = Index::members(&store);
+        let ada = approver(&store, "ada").await;
+        let max = person(&store, "max", Role::Member, &[Scope::Ingest]).await;
+        let body = requests(&[asked(&after, Some(&before))]);
+        for _ in 0..2 {
+            let answer = post(&index, &max, REQUESTS, &body).await;
+            assert_eq!(answer.status, 202, "{}", answer.text());
+            assert_eq!(
+                answer.json(),
+                json!({"requests": 1, "queue": "http://127.0.0.1:8080/approvals"})
+            );
+        }
+        let queue = index.get_with(&ada, QUEUE).await;
+        insta::allow_duplicates! {
+            insta::assert_json_snapshot!(queue.json(), @r#"
+            {
+              "flaw": null,
+              "next": null,
+              "releases": [],
+              "requests": [
+                {
+                  "identity": "cmd:0123456789abcdef:files",
+                  "page": "http://127.0.0.1:8080/approvals",
+                  "rows": [
+                    {
+                      "action": "list",
+                      "dangerous": false,
+                      "kinds": [
+                        "description-only"
+                      ],
+                      "markers": [],
+                      "reasons": [
+                        {
+                          "code": "description-only",
+                          "sentence": "The tool's description reads differently, and nothing else about it changed."
+                        }
+                      ],
+                      "section": "text",
+                      "tools": [
+                        {
+                          "approval": "none",
+                          "asked_at": "2026-11-30T17:04:05Z",
+                          "asked_by": "max@https://login.example",
+                          "before": "sha256:c76cdb94bf6fe49410ad449bcc5a1fe018509d5dd9bdba6f24996375194e89ba",
+                          "before_is": "pinned",
+                          "digest": "sha256:b267ef7e2f6fe50cb09d181dc2141f7142cd3da720d6f9e835658dbd5d2b2984",
+                          "elsewhere": null,
+                          "first_seen": null,
+                          "last_seen": null,
+                          "note": "needed by the release",
+                          "tool": "list"
+                        }
+                      ]
+                    }
+                  ],
+                  "since": "2026-11-30T17:04:05Z",
+                  "version": null,
+                  "waiting": 1
+                }
+              ],
+              "seen": 0
+            }
+            "#);
+        }
+        let wish = json!({
+            "identity": "cmd:0123456789abcdef:files",
+            "tool": "list",
+            "digest": Definition::read(&after).digest().to_string(),
+            "decision": "approve",
+        });
+        let answer = post(&index, &ada, APPROVALS, &decisions(0, &[wish])).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(index.get_with(&ada, QUEUE).await.json()["requests"], json!([]));
+        index.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_no_question_is_told_what_would_be_right() {
+    let database = TestStore::sqlite().await;
+    let store = &database.store;
+    let (one, two) = (
+        tool("list", "Lists.").to_string(),
+        tool("list", "Lists all.").to_string(),
+    );
+    let index = Index::members(store);
+    let max = person(store, "max", Role::Member, &[Scope::Read]).await;
+    let with = |name: &str, value: Value| {
+        let mut changed = asked(&one, None);
+        changed[name] = value;
+        changed
+    };
+    let mut lines = Vec::new();
+    for wrong in [
+        with("identity", json!("files")),
+        with("identity", json!("npm:Files@1.0.0")),
+        with("tool", json!("read")),
+        with("definition", json!(two)),
+        with("definition", json!("x".repeat(300_000))),
+        with("digest", json!("12")),
+        with("baseline", json!(one)),
+        with("note", json!("a\nb")),
+        with("before", json!("sha256:12")),
+    ] {
+        let answer = post(&index, &max, REQUESTS, &requests(&[asked(&two, None), wrong])).await;
+        lines.push(refusal(&answer));
+    }
+    lines.push(refusal(&post(&index, &max, REQUESTS, &requests(&[])).await));
+    lines.push(refusal(
+        &index.get_with(&max, &format!("{QUEUE}?cursor=12")).await,
+    ));
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    400 the body can't be used: expected an identity in its written form in requests[1]
+    400 the body can't be used: expected an identity in its written form in requests[1]
+    422 requests[1]: the definition is that of a tool of another name
+    422 requests[1]: the digest is not that of the definition
+    400 the body can't be used: expected definitions of at most 256 KiB in requests[1]
+    400 the body can't be used: expected `sha256:` and 64 hex digits as `digest` in requests[1]
+    422 requests[1]: the baseline is the same definition, so nothing is held
+    400 the body can't be used: expected a note of at most 500 characters on one line in requests[1]
+    400 the body can't be used: expected `{"requests": [{"identity": …, "tool": …, "digest": "sha256:…", "definition": TEXT, "baseline": TEXT, "note": …}]}`
+    400 the body can't be used: expected 1 to 256 requests
+    400 the parameter `cursor` can't be used: expected `next` of the page before
+    "#);
+    // All or none.
+    assert_eq!(
+        store
+            .open_requests(DEFAULT_TENANT, None, 10, NOW)
+            .await
+            .unwrap()
+            .1
+            .len(),
+        0
+    );
+    index.stop().await;
 }

@@ -13,13 +13,17 @@ use mcpindex::clock::Clock;
 use mcpindex_crawler::guarded_client::GuardedClient;
 use mcpindex_server::access::{Access, AccessRules, Metrics, Rates, Read};
 use mcpindex_server::app::App;
+use mcpindex_server::approvals::Approvals;
+use mcpindex_server::config::ApprovalSettings;
 use mcpindex_server::config::Place;
 use mcpindex_server::login::settings::{ClientSettings, LoginSettings};
 use mcpindex_server::login::{Login, admitted};
 use mcpindex_server::router::router;
 use mcpindex_server::webhooks::Webhooks;
 use mcpindex_store::Store;
+use mcpindex_store::approvals::queue::Scope;
 use mcpindex_store::testing::TestStore;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::client::{self, Answer, NOW, app, clock};
@@ -91,9 +95,25 @@ impl Index {
         Index::with_access(store, settings, None, Access::new(rules, clock()))
     }
 
+    /// One where every server's tools wait for an approver.
+    pub(crate) fn queueing_all(store: &Store, settings: &LoginSettings) -> Index {
+        let approvals = ApprovalSettings {
+            queue: Scope::All,
+            ..ApprovalSettings::default()
+        };
+        let approvals = Approvals::new(&approvals, CancellationToken::new());
+        Index::of_app(store, settings, None, Access::public(), |app| App {
+            approvals: Arc::new(approvals),
+            ..app
+        })
+    }
+
     /// One that tells others.
     pub(crate) fn sending(store: &Store, settings: &LoginSettings, webhooks: Arc<Webhooks>) -> Index {
-        Index::of_app(store, settings, None, Access::public(), Some(webhooks))
+        Index::of_app(store, settings, None, Access::public(), |app| App {
+            webhooks: Some(webhooks),
+            ..app
+        })
     }
 
     pub(crate) fn over(store: &Store, settings: &LoginSettings, public_url: Option<&str>) -> Index {
@@ -106,7 +126,7 @@ impl Index {
         public_url: Option<&str>,
         access: Access,
     ) -> Index {
-        Index::of_app(store, settings, public_url, access, None)
+        Index::of_app(store, settings, public_url, access, |app| app)
     }
 
     fn of_app(
@@ -114,7 +134,7 @@ impl Index {
         settings: &LoginSettings,
         public_url: Option<&str>,
         access: Access,
-        webhooks: Option<Arc<Webhooks>>,
+        with: impl FnOnce(App) -> App,
     ) -> Index {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let public_url: Option<Url> = public_url.map(|url| url.parse().unwrap());
@@ -135,11 +155,10 @@ impl Index {
             login: Arc::new(login),
             access: Arc::new(access),
             clock: Arc::<Hand>::clone(&clock),
-            webhooks,
             ..app(store.clone())
         };
         Index {
-            router: router(app),
+            router: router(with(app)),
             store: store.clone(),
             clock,
             base,

@@ -11,6 +11,7 @@ use mcpindex::clock::Clock;
 use mcpindex_server::access::Access;
 use mcpindex_server::app::{App, Crawling};
 use mcpindex_server::approvals::Approvals;
+use mcpindex_server::config::ApprovalSettings;
 use mcpindex_server::login::Login;
 use mcpindex_server::router::router;
 use mcpindex_store::Store;
@@ -47,7 +48,10 @@ pub(crate) fn app(store: Store) -> App {
         base: "http://127.0.0.1:8080/".parse().unwrap(),
         access: Arc::new(Access::public()),
         login: Arc::new(Login::none()),
-        approvals: Arc::new(Approvals::new(false, CancellationToken::new())),
+        approvals: Arc::new(Approvals::new(
+            &ApprovalSettings::default(),
+            CancellationToken::new(),
+        )),
         webhooks: None,
     }
 }

@@ -38,9 +38,10 @@ pub const MAX_COUNTED: i64 = 1_000;
 const LIST: usize = 500;
 
 /// Of which servers tools wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Scope {
     /// Servers of which a tool was ever decided about.
+    #[default]
     Decided,
     /// Every server.
     All,

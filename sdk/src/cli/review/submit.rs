@@ -39,9 +39,9 @@ pub(super) struct Request<'a> {
     tool: &'a str,
     digest: &'a str,
     definition: &'a str,
-    /// The digest of what it is pinned to here.
+    /// What it is pinned to here.
     #[serde(skip_serializing_if = "Option::is_none")]
-    before: Option<&'a str>,
+    baseline: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'a str>,
 }
@@ -88,7 +88,7 @@ impl<'a> Request<'a> {
                 tool,
                 digest: &item.digest,
                 definition: &item.held.definition,
-                before: item.baseline.as_ref().map(|baseline| baseline.digest.as_str()),
+                baseline: item.baseline.as_ref().map(|baseline| baseline.text.as_str()),
                 note,
             }),
             _ => None,
@@ -150,7 +150,7 @@ impl Queue {
 fn share(requests: &[Request<'_>]) -> usize {
     let mut bytes = 0;
     let fits = requests.iter().take(MOST).take_while(|request| {
-        bytes += request.definition.len();
+        bytes += request.definition.len() + request.baseline.map_or(0, str::len);
         bytes <= MOST_BYTES
     });
     fits.count().max(1)
