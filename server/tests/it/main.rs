@@ -12,6 +12,7 @@ mod admin_backup;
 mod answers;
 mod api;
 mod approvals;
+mod approvals_obeyed;
 mod approvals_pages;
 mod browser;
 mod client;
