@@ -19,6 +19,7 @@ use mcpindex_server::approvals::Approvals;
 use mcpindex_server::config::ApprovalSettings;
 use mcpindex_server::ingest::{FleetRule, Ingest, IngestRules};
 use mcpindex_server::login::Login;
+use mcpindex_server::registry::Policy;
 use mcpindex_server::router::router;
 use mcpindex_store::Store;
 use mcpindex_store::signals::{Network, Received};
@@ -221,6 +222,7 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
     };
     let access = AccessRules {
         read: Read::Public,
+        registry: Read::Public,
         rates: Rates {
             batches_per_minute: u64::MAX,
             signals_per_hour: u64::MAX,
@@ -246,6 +248,7 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
         base: format!("http://{address}/").parse().expect("a URL"),
         access: Arc::new(access),
         login: Arc::new(Login::none()),
+        registry: Policy::All,
         approvals: Arc::new(Approvals::new(
             &ApprovalSettings::default(),
             CancellationToken::new(),

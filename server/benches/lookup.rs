@@ -21,6 +21,7 @@ use mcpindex_server::approvals::Approvals;
 use mcpindex_server::config::ApprovalSettings;
 use mcpindex_server::ingest::{FleetRule, Ingest, IngestRules};
 use mcpindex_server::login::Login;
+use mcpindex_server::registry::Policy;
 use mcpindex_server::router::router;
 use mcpindex_store::signals::{Network, Received};
 use mcpindex_store::testing::TestStore;
@@ -175,6 +176,7 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
     );
     let access = AccessRules {
         read: Read::Public,
+        registry: Read::Public,
         rates: Rates {
             lookups_per_minute: u64::MAX,
             ..Rates::default()
@@ -192,6 +194,7 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
         base: "http://127.0.0.1/".parse().expect("a URL"),
         access: Arc::new(Access::new(access, clock)),
         login: Arc::new(Login::none()),
+        registry: Policy::All,
         approvals: Arc::new(Approvals::new(
             &ApprovalSettings::default(),
             CancellationToken::new(),

@@ -25,6 +25,7 @@ use mcpindex_server::app::App;
 use mcpindex_server::approvals::Approvals;
 use mcpindex_server::config::ApprovalSettings;
 use mcpindex_server::login::Login;
+use mcpindex_server::registry::Policy;
 use mcpindex_server::router::router;
 use mcpindex_server::webhooks::Webhooks;
 use mcpindex_server::webhooks::settings::WebhookSettings;
@@ -191,6 +192,7 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
         base,
         access: Arc::new(Access::public()),
         login: Arc::new(Login::none()),
+        registry: Policy::All,
         approvals: Arc::new(Approvals::new(
             &ApprovalSettings::default(),
             CancellationToken::new(),

@@ -67,6 +67,8 @@ pub enum Metrics {
 pub struct AccessRules {
     /// Who may read.
     pub read: Read,
+    /// Who may read the registry: hosts that enforce one may send no key.
+    pub registry: Read,
     /// How much one address or key may send and ask.
     pub rates: Rates,
     /// Addresses of proxies whose word on the sender's address counts.
@@ -130,6 +132,7 @@ impl Access {
     pub fn public() -> Access {
         let rules = AccessRules {
             read: Read::Public,
+            registry: Read::Public,
             rates: Rates::default(),
             proxies: Vec::new(),
             metrics: Metrics::Open,

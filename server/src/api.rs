@@ -17,6 +17,7 @@ pub(crate) mod keys;
 pub(crate) mod ledger;
 pub(crate) mod queue;
 pub(crate) mod receipts;
+pub(crate) mod registry;
 pub(crate) mod search;
 pub(crate) mod servers;
 pub(crate) mod shapes;

@@ -16,6 +16,7 @@ use crate::approvals::Approvals;
 use crate::ingest::Ingest;
 use crate::login::Login;
 use crate::problem::Problem;
+use crate::registry::Policy;
 use crate::webhooks::Webhooks;
 
 /// The longest reference to a server that is looked up, in bytes. Longer ones name nothing that the index can hold.
@@ -42,6 +43,8 @@ pub struct App {
     pub login: Arc<Login>,
     /// How is decided about tools.
     pub approvals: Arc<Approvals>,
+    /// Which servers the registry lists.
+    pub registry: Policy,
     /// Who outside is told; `None` where nobody can be.
     pub webhooks: Option<Arc<Webhooks>>,
 }

@@ -22,6 +22,7 @@ use url::Url;
 use crate::access::{AccessRules, Metrics, Rates, Read};
 use crate::ingest::{FleetRule, IngestRules};
 use crate::login::settings::LoginSettings;
+use crate::registry::Policy;
 use crate::webhooks::settings::WebhookSettings;
 use keys::{KEYS, Key, Set, refuse_misspelt_variable, unknown_key, unknown_section};
 use values::database;
@@ -60,6 +61,8 @@ pub struct Settings {
     pub login: LoginSettings,
     /// `[approvals]`.
     pub approvals: ApprovalSettings,
+    /// `[registry]`: which servers it lists.
+    pub registry: Policy,
     /// `[webhooks]`.
     pub webhooks: WebhookSettings,
 }
@@ -102,6 +105,8 @@ impl Place<'_> {
 pub struct AccessSettings {
     /// Who may; `None`: everybody where only this machine can reach the server, else members.
     pub read: Option<Read>,
+    /// Who may read the registry; `None`: whoever may read.
+    pub registry: Option<Read>,
 }
 
 /// `[approvals]`: how is decided about tools.
@@ -216,7 +221,10 @@ impl Settings {
                 proxies: Vec::new(),
                 metrics: None,
             },
-            access: AccessSettings { read: None },
+            access: AccessSettings {
+                read: None,
+                registry: None,
+            },
             badges: Vec::new(),
             database: None,
             crawl: CrawlSettings {
@@ -245,6 +253,7 @@ impl Settings {
             },
             login: LoginSettings::default(),
             approvals: ApprovalSettings::default(),
+            registry: Policy::All,
             webhooks: WebhookSettings::default(),
         }
     }
@@ -325,6 +334,7 @@ impl Settings {
         let read = self.access.read.unwrap_or(by_place);
         AccessRules {
             read,
+            registry: self.access.registry.unwrap_or(read),
             rates: self.ingest.rates.clone(),
             proxies: self.server.proxies.clone(),
             // An index that is made public elsewhere has not said so of its numbers.

@@ -33,6 +33,7 @@ mod problem;
 pub mod progress;
 mod query;
 mod queue;
+pub mod registry;
 pub mod router;
 mod state;
 mod summary;

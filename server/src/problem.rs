@@ -16,6 +16,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::access::redaction::{redacted, shown_path};
+use crate::api::registry;
 use crate::app::App;
 use crate::headers::forget_body;
 use crate::links;
@@ -206,6 +207,16 @@ impl Problem {
             "not-decided",
             "Nothing was decided",
             detail,
+        )
+    }
+
+    /// The registry has no such entry.
+    pub(crate) fn not_listed(detail: &str) -> Problem {
+        Problem::new(
+            StatusCode::NOT_FOUND,
+            "not-listed",
+            "Not in this registry",
+            detail.to_owned(),
         )
     }
 
@@ -418,6 +429,7 @@ pub(crate) fn is_for_programs(path: &str) -> bool {
         || path == "/readyz"
         || path == "/metrics"
         || path == "/mcp"
+        || path.starts_with(registry::ROOT)
 }
 
 /// Writes a failed answer as the problem it is, in the form its reader takes; any other answer stays as it is.
@@ -434,7 +446,9 @@ pub(crate) fn render(app: &App, uri: &Uri, request_id: &HeaderValue, response: R
         .unwrap_or_else(|| Problem::from_status(status));
     let problem = problem.without_keys();
     let request_id = request_id.to_str().unwrap_or_default();
-    let mut rendered = if is_for_programs(uri.path()) {
+    let mut rendered = if uri.path().starts_with(registry::ROOT) {
+        registry::error(&problem)
+    } else if is_for_programs(uri.path()) {
         problem.json(shown_path(uri.path()), request_id)
     } else {
         error_page(app, &problem, request_id)

@@ -133,6 +133,18 @@ pub fn router(app: App) -> Router {
                 .post(api::feed_path::make)
                 .delete(api::feed_path::end),
         )
+        .route(
+            "/v0.1/servers",
+            get(api::registry::servers).options(api::registry::preflight),
+        )
+        .route(
+            "/v0.1/servers/{name}/versions",
+            get(api::registry::versions).options(api::registry::preflight),
+        )
+        .route(
+            "/v0.1/servers/{name}/versions/{version}",
+            get(api::registry::version).options(api::registry::preflight),
+        )
         .route("/approvals/undo", post(pages::approvals::undo))
         .route("/approvals/log", get(pages::approvals::log))
         .route("/admin/audit", get(pages::audit::audit))
@@ -219,6 +231,9 @@ async fn around(app: Arc<App>, answer_time: Duration, mut request: Request, next
         if matches!(method, Method::GET | Method::HEAD) {
             response = headers::validated(known, response).await;
         }
+        if uri.path().starts_with(api::registry::ROOT) {
+            api::registry::open_to_pages(&mut response);
+        }
         headers::secure(&app, &mut response);
         let (status, took) = (response.status(), start.elapsed());
         measure::request(route.as_ref(), &method, status, took);
@@ -263,6 +278,7 @@ mod tests {
     use crate::approvals::Approvals;
     use crate::config::ApprovalSettings;
     use crate::login::Login;
+    use crate::registry::Policy;
 
     /// The answer of one handler within the layers, as JSON.
     async fn answer(path: &str, table: Router) -> (StatusCode, serde_json::Value) {
@@ -276,6 +292,7 @@ mod tests {
             base: "http://127.0.0.1:8080/".parse().unwrap(),
             access: Arc::new(Access::public()),
             login: Arc::new(Login::none()),
+            registry: Policy::All,
             approvals: Arc::new(Approvals::new(
                 &ApprovalSettings::default(),
                 CancellationToken::new(),

@@ -320,6 +320,21 @@ impl Store {
         })
     }
 
+    /// How the definitions of these servers stand that somebody decided about.
+    pub async fn standings(
+        &self,
+        tenant: &str,
+        identities: &[&str],
+        now: i64,
+    ) -> Result<Stood<Standings>, StoreError> {
+        let known = self.verified.of(tenant);
+        let mut session = self.read().await?;
+        let mut chain = verified::chain(self, &mut session, tenant, known, now).await?;
+        let found = rows::of_identities(&mut session, tenant, identities).await?;
+        let standing = fold(found, &mut chain);
+        Ok(Stood { chain, standing })
+    }
+
     /// How each of these definitions stands, in their order; `None` where nobody ever decided.
     pub async fn standing_of(
         &self,

@@ -1,15 +1,19 @@
 //! Definitions by digest: each text is stored once, and its SHA-256 is its digest.
 
+use std::collections::BTreeMap;
+
 use mcpindex_contract::digest::Digest;
 use mcpindex_contract::surface::{Member, MemberKind};
 
-use crate::session::on;
+use crate::session::{Session, on};
 use crate::surfaces::digest_from_text;
 use crate::text::restored;
 use crate::{Store, StoreError};
 
 /// How many servers' declarations are named with a definition.
 const MAX_DECLARED_BY: i64 = 50;
+/// Texts that are read by one statement.
+const TEXTS: usize = 500;
 
 /// A stored text: a definition, a `_meta`, or instructions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,4 +61,28 @@ impl Store {
             declared_by,
         }))
     }
+}
+
+/// The texts of these definitions, those that are kept.
+pub(crate) async fn texts(
+    session: &mut Session,
+    digests: &[Digest],
+) -> Result<BTreeMap<Digest, String>, StoreError> {
+    let written: Vec<String> = digests.iter().map(Digest::to_string).collect();
+    let mut texts = BTreeMap::new();
+    for digests in written.chunks(TEXTS) {
+        let rows: Vec<(String, String)> = on!(*session, connection => {
+            let mut statement = sqlx::QueryBuilder::new("SELECT digest, text FROM definition WHERE digest IN (");
+            let mut list = statement.separated(", ");
+            for digest in digests {
+                list.push_bind(digest.as_str());
+            }
+            statement.push(")");
+            statement.build_query_as().fetch_all(connection).await?
+        });
+        for (digest, text) in rows {
+            texts.insert(digest_from_text(&digest)?, restored(text)?);
+        }
+    }
+    Ok(texts)
 }

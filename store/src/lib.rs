@@ -20,6 +20,7 @@ mod location;
 pub mod migrate;
 pub mod observations;
 pub mod receipts;
+pub mod registry;
 pub mod search;
 pub mod servers;
 mod session;

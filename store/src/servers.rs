@@ -310,7 +310,7 @@ pub(crate) fn outcome_from_text(name: &str) -> Result<Outcome, StoreError> {
 
 /// Text that stands anywhere, with what LIKE reads otherwise escaped. In lower case as the databases make it of the
 /// columns, ASCII only: of a parameter Postgres would make it by the database's locale.
-fn like_pattern(search: &str) -> String {
+pub(crate) fn like_pattern(search: &str) -> String {
     let mut pattern = String::from("%");
     for character in stored(&search.to_ascii_lowercase()).chars() {
         if matches!(character, '%' | '_' | '\\') {

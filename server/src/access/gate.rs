@@ -40,6 +40,8 @@ enum Door {
     Askers,
     /// Whoever may read what this process counts.
     Metrics,
+    /// Hosts that take their servers from the registry.
+    Registry,
 }
 
 impl Door {
@@ -102,6 +104,9 @@ impl Door {
             Some("/api/v1/drift" | "/api/v1/drift/register" | "/api/v1/receipts") => Door::Senders,
             Some("/api/v1/drift/any") => Door::Askers,
             Some("/metrics") => Door::Metrics,
+            Some(
+                "/v0.1/servers" | "/v0.1/servers/{name}/versions" | "/v0.1/servers/{name}/versions/{version}",
+            ) => Door::Registry,
             _ => Door::Readers,
         }
     }
@@ -116,7 +121,9 @@ pub(crate) async fn gate(app: &App, mut request: Request, next: Next) -> Respons
     }
     let route = request.extensions().get::<MatchedPath>();
     let door = Door::of(route.map(MatchedPath::as_str));
-    if door == Door::Open {
+    // A browser asks that before it sends a key along.
+    let is_preflight = door == Door::Registry && *request.method() == Method::OPTIONS;
+    if door == Door::Open || is_preflight {
         request.extensions_mut().insert(Caller::Anonymous);
         return next.run(request).await;
     }
@@ -141,7 +148,11 @@ pub(crate) async fn gate(app: &App, mut request: Request, next: Next) -> Respons
         Ok(caller) => caller,
         Err(problem) => return for_them_alone(problem.into_response()),
     };
-    let is_private = app.access.rules.read == Read::Members || !caller.is_anonymous();
+    let read = match door {
+        Door::Registry => app.access.rules.registry,
+        _ => app.access.rules.read,
+    };
+    let is_private = read == Read::Members || !caller.is_anonymous();
     let response = match passes(app, door, &caller) {
         Ok(()) => {
             request.extensions_mut().insert(caller);
@@ -200,6 +211,7 @@ fn passes(app: &App, door: Door, caller: &Caller) -> Result<(), Refused> {
             let passes = match door {
                 Door::Open | Door::Told | Door::FeedPath => true,
                 Door::Readers => is_public,
+                Door::Registry => app.access.rules.registry == Read::Public,
                 Door::Senders | Door::Askers => takes_signals,
                 Door::KeyHolders | Door::Admins => false,
                 Door::Metrics => match app.access.rules.metrics {
@@ -216,6 +228,10 @@ fn passes(app: &App, door: Door, caller: &Caller) -> Result<(), Refused> {
     };
     let (passes, lacks) = match door {
         Door::Open | Door::Told | Door::FeedPath | Door::KeyHolders => (true, Scope::Read),
+        Door::Registry => {
+            let is_open = app.access.rules.registry == Read::Public;
+            (is_open || scopes.contains(Scope::Read), Scope::Read)
+        }
         Door::Readers => (is_public || scopes.contains(Scope::Read), Scope::Read),
         Door::Askers => {
             let may = scopes.contains(Scope::Read) || scopes.contains(Scope::Ingest);

@@ -79,6 +79,7 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
         access: Arc::new(access),
         login: Arc::new(login),
         approvals: Arc::new(Approvals::new(&settings.approvals, stop.clone())),
+        registry: settings.registry,
         webhooks: Some(Arc::clone(&webhooks)),
     };
     let measuring = measure::start(stop.clone());

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use super::Settings;
 use super::values::{
-    addresses, at_least_one, keep, listen_address, metrics, public_url, queue, read, secret, short_id, word,
+    addresses, at_least_one, keep, listen_address, metrics, policy, public_url, queue, read, secret,
+    short_id, word,
 };
 use crate::login::settings::{base_url, issuer};
 use crate::webhooks::settings::hosts;
@@ -80,6 +81,15 @@ pub(super) const KEYS: &[Key] = &[
         variable: "MCPINDEX_ACCESS_READ",
         set: Set::Text(|settings, text| {
             settings.access.read = Some(read(text)?);
+            Ok(())
+        }),
+    },
+    Key {
+        section: "access",
+        name: "registry",
+        variable: "MCPINDEX_ACCESS_REGISTRY",
+        set: Set::Text(|settings, text| {
+            settings.access.registry = Some(read(text)?);
             Ok(())
         }),
     },
@@ -422,6 +432,15 @@ pub(super) const KEYS: &[Key] = &[
         variable: "MCPINDEX_APPROVALS_QUEUE",
         set: Set::Text(|settings, text| {
             settings.approvals.queue = queue(text)?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "registry",
+        name: "policy",
+        variable: "MCPINDEX_REGISTRY_POLICY",
+        set: Set::Text(|settings, text| {
+            settings.registry = policy(text)?;
             Ok(())
         }),
     },

@@ -14,6 +14,7 @@ use secrecy::SecretString;
 use url::Url;
 
 use crate::access::{Metrics, Read};
+use crate::registry::Policy;
 
 /// The shortest and the longest time between two looks at a server, in seconds.
 const EVERY_SECONDS: std::ops::RangeInclusive<i64> = 10..=365 * 86_400;
@@ -120,6 +121,12 @@ pub(super) fn read(text: &str) -> Result<Read, String> {
             "`{text}` is no answer to who may read: write public or members"
         )),
     }
+}
+
+/// Which servers the registry lists.
+pub(super) fn policy(text: &str) -> Result<Policy, String> {
+    Policy::from_name(text)
+        .ok_or_else(|| format!("`{text}` is no policy: write all, approved or not-drifted"))
 }
 
 /// Whose tools wait for an approver.

@@ -61,6 +61,7 @@ impl Index {
     pub(crate) fn start(store: &Store, read: Read, takes_signals: bool) -> Index {
         let rules = AccessRules {
             read,
+            registry: read,
             rates: Rates::default(),
             proxies: Vec::new(),
             metrics: match read {
@@ -84,6 +85,7 @@ impl Index {
     pub(crate) fn deciding(store: &Store, two_person: bool) -> Index {
         let rules = AccessRules {
             read: Read::Members,
+            registry: Read::Members,
             rates: Rates::default(),
             proxies: Vec::new(),
             metrics: Metrics::Admins,
@@ -548,6 +550,7 @@ async fn a_key_sends_no_more_than_its_limits_from_all_its_addresses() {
     let database = TestStore::sqlite().await;
     let rules = AccessRules {
         read: Read::Members,
+        registry: Read::Members,
         rates: Rates {
             key_batches_per_minute: 3,
             ..Rates::default()

@@ -27,10 +27,15 @@ fn digest(tool: &Value) -> Digest {
 
 /// A key made on the server's shell.
 async fn key(place: &Place, name: &str, scopes: &str) -> String {
-    let made = place.run(&["admin", "create-key", name, "--scopes", scopes]).await;
+    let made = place
+        .run(&["admin", "create-key", name, "--scopes", scopes])
+        .await;
     assert_eq!(made.code(), Some(0), "{}", made.stderr());
     let text = made.stdout();
-    text.split_whitespace().find(|word| word.starts_with("mcpk_")).unwrap().to_owned()
+    text.split_whitespace()
+        .find(|word| word.starts_with("mcpk_"))
+        .unwrap()
+        .to_owned()
 }
 
 fn follow(base: &str, key: &str, state: &Path, said: &Arc<Mutex<Vec<String>>>) -> Approvals {
@@ -84,19 +89,33 @@ fn place(database: &TestStore) -> Place {
 async fn a_gate_hears_of_decisions_keeps_them_and_obeys_them_without_the_server() {
     on_each_database(async |database| {
         let (read, write) = (tool("read", "Reads."), tool("write", "Writes."));
-        look(&database.store, NOTES, found("1.0.0", NOW, surface(&[read.clone(), write.clone()]))).await;
+        look(
+            &database.store,
+            NOTES,
+            found("1.0.0", NOW, surface(&[read.clone(), write.clone()])),
+        )
+        .await;
         let place = place(database);
         let served = place.serve(&[]).await;
         let approver = key(&place, "approver", "read approve").await;
         let gate = key(&place, "gate", "read").await;
         let (state, said) = (tempfile::tempdir().unwrap(), Arc::default());
         let approvals = follow(&served.base, &gate, state.path(), &said);
-        until("the first answer", async || word(&approvals, &read) == Word::Nothing).await;
+        until("the first answer", async || {
+            word(&approvals, &read) == Word::Nothing
+        })
+        .await;
         decide(&served, &approver, 0, &[(&read, "approve"), (&write, "refuse")]).await;
         let obeys = async |approvals: &Approvals| {
             until("what was decided", async || {
-                matches!(word(approvals, &read), Word::Approved { sequence: 1, is_fresh: true, .. })
-                    && matches!(word(approvals, &write), Word::Refused { sequence: 2, .. })
+                matches!(
+                    word(approvals, &read),
+                    Word::Approved {
+                        sequence: 1,
+                        is_fresh: true,
+                        ..
+                    }
+                ) && matches!(word(approvals, &write), Word::Refused { sequence: 2, .. })
             })
             .await;
         };
@@ -110,7 +129,10 @@ async fn a_gate_hears_of_decisions_keeps_them_and_obeys_them_without_the_server(
         obeys(&approvals).await;
         until("that nobody is heard", async || !said.lock().unwrap().is_empty()).await;
         let line = said.lock().unwrap()[0].clone();
-        assert!(line.contains("Decisions up to #2 are obeyed as they are known"), "{line}");
+        assert!(
+            line.contains("Decisions up to #2 are obeyed as they are known"),
+            "{line}"
+        );
     })
     .await;
 }

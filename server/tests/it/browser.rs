@@ -87,6 +87,7 @@ impl Index {
     pub(crate) fn of_members(store: &Store, settings: &LoginSettings) -> Index {
         let rules = AccessRules {
             read: Read::Members,
+            registry: Read::Members,
             metrics: Metrics::Admins,
             rates: Rates::default(),
             proxies: Vec::new(),

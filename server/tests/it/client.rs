@@ -13,6 +13,7 @@ use mcpindex_server::app::{App, Crawling};
 use mcpindex_server::approvals::Approvals;
 use mcpindex_server::config::ApprovalSettings;
 use mcpindex_server::login::Login;
+use mcpindex_server::registry::Policy;
 use mcpindex_server::router::router;
 use mcpindex_store::Store;
 use serde_json::Value;
@@ -48,6 +49,7 @@ pub(crate) fn app(store: Store) -> App {
         base: "http://127.0.0.1:8080/".parse().unwrap(),
         access: Arc::new(Access::public()),
         login: Arc::new(Login::none()),
+        registry: Policy::All,
         approvals: Arc::new(Approvals::new(
             &ApprovalSettings::default(),
             CancellationToken::new(),

@@ -477,6 +477,7 @@ async fn a_members_only_index_has_the_badges_that_were_made_public() {
     seed(&database.store).await;
     let rules = AccessRules {
         read: Read::Members,
+        registry: Read::Members,
         rates: Rates::default(),
         proxies: Vec::new(),
         metrics: Metrics::Admins,

@@ -36,6 +36,7 @@ mod peers;
 mod programs;
 mod published_client;
 mod receipts;
+mod registry;
 mod seed;
 mod signals;
 mod signals_killed;

@@ -464,6 +464,7 @@ async fn too_much_is_refused_and_what_is_no_question_too() {
 fn few() -> AccessRules {
     AccessRules {
         read: Read::Public,
+        registry: Read::Public,
         rates: Rates {
             lookups_per_minute: 2,
             ..Rates::default()

@@ -67,6 +67,7 @@ impl Index {
         let (ingest, running) = Ingest::start(store, clock(), rules);
         let access = AccessRules {
             read: Read::Public,
+            registry: Read::Public,
             rates,
             proxies: Vec::new(),
             metrics: Metrics::Open,

@@ -13,6 +13,7 @@ use mcpindex_contract::digest::Digest;
 use mcpindex_contract::signal::Fingerprint;
 
 use super::{ChainState, fold, rows, verified};
+use crate::definitions;
 use crate::servers::{self, ServerRecord};
 use crate::session::{Session, on};
 use crate::signals::{ToldDefinition, fingerprints, told};
@@ -565,7 +566,8 @@ async fn waiting_tools(
             std::iter::once(row.digest).chain(baseline.as_ref().map(|found| found.0))
         })
         .collect();
-    let texts = texts(session, &digests).await?;
+    let digests: Vec<Digest> = digests.into_iter().collect();
+    let texts = definitions::texts(session, &digests).await?;
     let text = |digest: &Digest| {
         let text = texts.get(digest).cloned();
         text.ok_or_else(|| corrupt("a missing definition", &digest.to_string()))
@@ -658,29 +660,6 @@ async fn seen(
         }
     }
     Ok(found)
-}
-
-async fn texts(
-    session: &mut Session,
-    digests: &BTreeSet<Digest>,
-) -> Result<BTreeMap<Digest, String>, StoreError> {
-    let written: Vec<String> = digests.iter().map(Digest::to_string).collect();
-    let mut texts = BTreeMap::new();
-    for digests in written.chunks(LIST) {
-        let rows: Vec<(String, String)> = on!(*session, connection => {
-            let mut statement = sqlx::QueryBuilder::new("SELECT digest, text FROM definition WHERE digest IN (");
-            let mut list = statement.separated(", ");
-            for digest in digests {
-                list.push_bind(digest.as_str());
-            }
-            statement.push(")");
-            statement.build_query_as().fetch_all(connection).await?
-        });
-        for (digest, text) in rows {
-            texts.insert(digest_from_text(&digest)?, restored(text)?);
-        }
-    }
-    Ok(texts)
 }
 
 /// How many other servers declared each of these tools, where any did.

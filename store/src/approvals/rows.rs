@@ -234,6 +234,30 @@ pub(super) async fn of_identity(
     Ok(records_from_rows(rows, tenant))
 }
 
+/// All records about these servers, in their order.
+pub(super) async fn of_identities(
+    session: &mut Session,
+    tenant: &str,
+    identities: &[&str],
+) -> Result<Vec<Result<Record, ChainFlaw>>, StoreError> {
+    let statement = records!(session, "WHERE tenant = ");
+    let mut found = Vec::new();
+    for identities in identities.chunks(ROWS) {
+        let rows: Vec<RecordRow> = on!(*session, connection => {
+            let mut statement = sqlx::QueryBuilder::new(statement);
+            statement.push_bind(stored(tenant)).push(" AND identity IN (");
+            let mut list = statement.separated(", ");
+            for identity in identities {
+                list.push_bind(stored(identity));
+            }
+            statement.push(") ORDER BY sequence");
+            statement.build_query_as().fetch_all(connection).await?
+        });
+        found.extend(records_from_rows(rows, tenant));
+    }
+    Ok(found)
+}
+
 /// The newest records before this one, of all servers or of one, the newest first.
 pub(super) async fn before(
     session: &mut Session,
