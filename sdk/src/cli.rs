@@ -10,6 +10,7 @@ mod check;
 mod desk_client;
 mod exit;
 mod explain;
+mod export;
 mod gate;
 mod index;
 mod inspect;
@@ -69,6 +70,8 @@ enum Command {
     Wire(wire::WireArguments),
     /// Takes the gate away again: the file is what it was, to the byte
     Unwire(wire::UnwireArguments),
+    /// Writes the servers that an index lists as a file for hosts that administrators manage
+    Export(export::ExportArguments),
     /// Signs in to an index: gets a key and keeps it
     Login(login::LoginArguments),
     /// Says who this machine is at an index
@@ -119,6 +122,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Check(arguments) => check::run(arguments, &mut output).into(),
         Command::Wire(arguments) => wire::run(arguments, &mut output).into(),
         Command::Unwire(arguments) => wire::run_unwire(arguments, &mut output).into(),
+        Command::Export(arguments) => export::run(&arguments, &mut output).into(),
         Command::Login(arguments) => login::run(&arguments, &mut output).into(),
         Command::Whoami(arguments) => whoami::run(&arguments, &mut output).into(),
         Command::Logout(arguments) => logout::run(&arguments, &mut output).into(),

@@ -10,6 +10,7 @@ mod edit;
 mod entry;
 mod file;
 mod hosts;
+pub mod managed;
 mod record;
 mod rewrite;
 mod shown;

@@ -15,10 +15,12 @@ pub use policy::Policy;
 use mcpindex_contract::approval::{DEFAULT_TENANT, Standing, Standings, State};
 use mcpindex_contract::identity::{Identity, Registry};
 use mcpindex_store::registry::{RegistryFilter, RegistryServer, RegistryVersion};
+use mcpindex_store::sightings::{Question, Reference};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use crate::api::check;
 use crate::app::App;
 use crate::links;
 use crate::problem::Problem;
@@ -329,6 +331,25 @@ impl Entry<'_> {
             "page": links::absolute(&app.base, &links::server_page(&listed.kept.short_id)),
         });
         EntryBody { server, meta }
+    }
+}
+
+impl EntryBody {
+    /// The same with what the index says of the server as a whole, and why.
+    pub(crate) async fn with_verdict(mut self, app: &App, listed: &Listed) -> Result<EntryBody, Problem> {
+        let question = Question {
+            server: Reference::Name(listed.identity.clone()),
+            tool: None,
+            digest: None,
+            hash: None,
+        };
+        let answers = check::answers(app, std::slice::from_ref(&question)).await?;
+        if let Some((_, vetting)) = answers.first().map(|known| &**known) {
+            let codes: Vec<&str> = vetting.reasons.iter().map(|reason| reason.code).collect();
+            self.meta[OURS]["verdict"] = json!(vetting.verdict.name());
+            self.meta[OURS]["reasons"] = json!(codes);
+        }
+        Ok(self)
     }
 }
 

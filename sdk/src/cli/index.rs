@@ -63,7 +63,7 @@ fn variables(base: Option<&str>) -> Result<Variables, IndexError> {
 }
 
 /// The index meant: the one named, else `MCPINDEX_WEB_BASE`, else the default one of a sign-in.
-fn meant(base: Option<&str>, state: &StateDirectory, command: &str) -> Result<Chosen, Mistake> {
+pub(super) fn meant(base: Option<&str>, state: &StateDirectory, command: &str) -> Result<Chosen, Mistake> {
     let chosen = chosen(state, &variables(base)?)?;
     chosen.map_or_else(|| Err(no_index(state, command)), Ok)
 }

@@ -208,7 +208,9 @@ pub(crate) async fn version(
         ..Wanted::default()
     };
     match entries(&listed, &wanted, None).first() {
-        Some(entry) => Ok(Json(entry.body(&app, app.registry))),
+        Some(entry) => Ok(Json(
+            entry.body(&app, app.registry).with_verdict(&app, &listed).await?,
+        )),
         None => Err(Problem::not_listed("no such version of the server is listed")),
     }
 }

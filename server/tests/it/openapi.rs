@@ -17,9 +17,16 @@ use crate::programs::Place;
 
 /// Addresses that programs call, and only these, are in the document.
 fn is_for_programs(path: &str) -> bool {
-    ["/api/", "/.well-known/", "/healthz", "/readyz", "/metrics"]
-        .iter()
-        .any(|start| path.starts_with(start))
+    [
+        "/api/",
+        "/v0.1/",
+        "/.well-known/",
+        "/healthz",
+        "/readyz",
+        "/metrics",
+    ]
+    .iter()
+    .any(|start| path.starts_with(start))
 }
 
 /// Every address of the router, from where it is written.

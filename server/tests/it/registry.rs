@@ -197,6 +197,11 @@ async fn servers_and_their_versions_are_told_in_the_official_form() {
         );
         let latest = "/v0.1/servers/io.github.example%2Ffiles/versions/latest";
         assert!(entry(&ok(&store, Policy::All, latest).await).contains(" true active"));
+        let ours = &ok(&store, Policy::All, latest).await["_meta"]["dev.mcpindex/verdict"];
+        assert_eq!(
+            (&ours["verdict"], &ours["reasons"][0]),
+            (&json!("needs-person"), &json!("changed-lately"))
+        );
         let remote = ok(&store, Policy::All, "/v0.1/servers?search=com.example.notes").await;
         let expected = json!([{"type": "streamable-http", "url": "https://notes.example.com/mcp"}]);
         assert_eq!(remote["servers"][0]["server"]["remotes"], expected);
