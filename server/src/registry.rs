@@ -220,7 +220,7 @@ fn approval_of(server: &RegistryServer, standings: &Standings, now: i64) -> &'st
                 .map(|Standing { state, .. }| state)
         })
         .collect();
-    match states.iter().any(|state| *state == Some(State::Refused)) {
+    match states.contains(&Some(State::Refused)) {
         true => State::Refused.name(),
         false if !states.is_empty() && states.iter().all(|state| *state == Some(State::Approved)) => {
             State::Approved.name()
