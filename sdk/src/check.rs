@@ -48,6 +48,10 @@ pub const CODES: &[(&str, &str)] = &[
         "The organisation approved exactly this definition, at its index.",
     ),
     (
+        "pinned-aged",
+        "Let through without a person: an index knows exactly this definition for long, and independent installs see it.",
+    ),
+    (
         "pinned-first-sight",
         "Pinned when the server was first seen; no person has approved it.",
     ),
@@ -291,6 +295,7 @@ fn via_code(via: Via) -> &'static str {
         Via::NewTool => "pinned-new-tool",
         Via::Imported => "pinned-imported",
         Via::Index => "approved-by-index",
+        Via::Aged => "pinned-aged",
         // An accepted step is never a baseline.
         Via::FirstSight | Via::AutoAccept => "pinned-first-sight",
     }

@@ -18,7 +18,7 @@ pub mod event;
 mod handshake;
 pub mod hold;
 mod ids;
-mod judgement;
+pub(crate) mod judgement;
 mod listing;
 mod listings;
 mod open;

@@ -9,6 +9,7 @@
 //! Invariant: a definition reaches `contract` as the bytes that the server sent.
 #![warn(missing_docs)]
 
+pub mod aged;
 pub mod approvals;
 pub mod check;
 pub mod clients;

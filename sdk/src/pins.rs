@@ -28,7 +28,7 @@ use index::Index;
 
 pub use key::{AuthContext, ServerKey};
 pub use published::{PublishedPins, PublishedTool, TakenOver, published_pins, published_pins_in};
-pub use record::{Accepted, Held, MemberPin, Pin, Record, TextPin, ToolPin, Via};
+pub use record::{Accepted, AgedEvidence, Held, MemberPin, Pin, Record, TextPin, ToolPin, Via};
 
 /// Why there are no pins to judge by. Each of them holds every call, in every posture.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

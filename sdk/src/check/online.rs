@@ -240,7 +240,7 @@ fn of_definition(question: &mut Question, digest: &str, definition: Option<&str>
     question.hash = definition.and_then(|text| contract_hash(&Definition::read(text)).ok());
 }
 
-async fn fetch_own_key(client: &IndexClient) -> Result<Option<FingerprintKey>, String> {
+pub(crate) async fn fetch_own_key(client: &IndexClient) -> Result<Option<FingerprintKey>, String> {
     if !client.has_key() {
         return Ok(None);
     }

@@ -116,6 +116,11 @@ pub(super) struct GateArguments {
     #[arg(long, value_name = "TIME", default_value = "7d", requires = "approvals", value_parser = organisation::age)]
     approvals_max_age: Duration,
 
+    /// Lets a held change of text, or a widening, through without a person once an index knows exactly that definition as published
+    /// and seen for this long, and independent installs see it
+    #[arg(long, value_name = "TIME", value_parser = organisation::age)]
+    accept_aged: Option<Duration>,
+
     /// The command that starts the server; it gets this environment and directory
     #[arg(
         last = true,
@@ -158,6 +163,10 @@ pub(super) fn run(arguments: GateArguments, output: &mut Output) -> Exit {
     if let Some(index) = plan.obeyed.take() {
         plan.approvals = Some(organisation::follow(&plan, index, arguments.approvals_max_age));
     }
+    let _aged = plan
+        .aged
+        .take()
+        .map(|index| organisation::follow_aged(&plan, index, arguments.accept_aged));
     plan.telemetry = telemetry(&plan.state, output);
     let telemetry = plan.telemetry.clone();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -201,6 +210,8 @@ struct Plan {
     telemetry: Option<Telemetry>,
     /// The index whose decisions are to be obeyed, until it is followed.
     obeyed: Option<Chosen>,
+    /// The index that is asked for aged evidence, until it is.
+    aged: Option<Chosen>,
     approvals: Option<Approvals>,
 }
 
@@ -233,6 +244,10 @@ fn resolve(arguments: &GateArguments) -> Result<(Plan, Target), String> {
         Some(ApprovalsArgument::Index) => Some(organisation::index(&state)?),
         None => None,
     };
+    let aged = match arguments.accept_aged {
+        Some(_) => Some(organisation::aged_index(&state, arguments)?),
+        None => None,
+    };
     let plan = Plan {
         state,
         identity,
@@ -256,6 +271,7 @@ fn resolve(arguments: &GateArguments) -> Result<(Plan, Target), String> {
         },
         telemetry: None,
         obeyed,
+        aged,
         approvals: None,
     };
     Ok((plan, target))

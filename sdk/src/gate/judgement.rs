@@ -365,16 +365,16 @@ fn has_new_meta(record: &Record, name: &str, definition: &Definition) -> bool {
     meta.is_some() && meta != pinned
 }
 
-/// Makes what the organisation approved the baseline. Its digest leaves `_meta` out, so nobody approved that: it goes along only
-/// where it is what was pinned before.
+/// What may become the baseline of a definition that was approved, or known, by its digest: that leaves `_meta` out, so nobody has
+/// seen it, and it goes along only where it is what was pinned before.
+pub(crate) fn without_new_meta(record: &Record, name: &str, definition: &Definition) -> Option<Definition> {
+    has_new_meta(record, name, definition).then(|| Definition::read(&without_meta(definition.text())))
+}
+
+/// Makes what the organisation approved the baseline.
 fn obey(record: &mut Record, name: &str, definition: &Definition, decision: u64, at: i64) {
-    match has_new_meta(record, name, definition) {
-        true => {
-            let without = Definition::read(&without_meta(definition.text()));
-            record.obey(name, &without, decision, at);
-        }
-        false => record.obey(name, definition, decision, at),
-    }
+    let without = without_new_meta(record, name, definition);
+    record.obey(name, without.as_ref().unwrap_or(definition), decision, at);
 }
 
 /// Decides about every name of a list by one record.

@@ -1,6 +1,6 @@
 //! The record of one server: what is pinned, what was accepted, what waits for a person.
 //!
-//! Invariant: only [`Record::pin`], [`Record::approve`] and [`Record::obey`] move a tool's baseline; a definition without a digest never
+//! Invariant: only [`Record::pin`], and [`Record::approve`], [`Record::obey`] and [`Record::age`] by it, move a tool's baseline; a definition without a digest never
 //! becomes one; nothing a server sends makes a record grow without bound.
 
 use std::collections::BTreeMap;
@@ -27,10 +27,12 @@ pub enum Via {
     Imported,
     /// The organisation approved exactly this digest, at its index.
     Index,
+    /// Nobody approved it: an index knows exactly this digest for long, and independent installs see it too.
+    Aged,
 }
 
 impl Via {
-    /// As it stands in a record: `first-sight`, `new-tool`, `approved`, `auto-accept`, `imported`, `index`.
+    /// As it stands in a record: `first-sight`, `new-tool`, `approved`, `auto-accept`, `imported`, `index`, `aged`.
     pub fn name(self) -> &'static str {
         match self {
             Via::FirstSight => "first-sight",
@@ -39,6 +41,7 @@ impl Via {
             Via::AutoAccept => "auto-accept",
             Via::Imported => "imported",
             Via::Index => "index",
+            Via::Aged => "aged",
         }
     }
 }
@@ -62,6 +65,25 @@ pub struct Pin {
     /// Of [`Via::Index`], which decision in the chain of the index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<u64>,
+    /// Of [`Via::Aged`], what the index said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<AgedEvidence>,
+}
+
+/// What an index said of a definition that stood long enough to be let through without a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgedEvidence {
+    /// Which index.
+    pub index: String,
+    /// The published version that declares it.
+    pub version: String,
+    /// When that was published, unix seconds.
+    pub published_at: i64,
+    /// When the crawl saw the definition first, unix seconds.
+    pub first_seen: i64,
+    /// How many independent installs see it, at least.
+    pub installs: u64,
 }
 
 /// A definition that was trusted at some time.
@@ -252,7 +274,23 @@ impl Record {
             at,
             via,
             decision: None,
+            evidence: None,
         });
+    }
+
+    /// An index knows exactly this held definition for long: it becomes the baseline, with what the index said. `false` when the
+    /// server does not declare it now, or a person refused it.
+    pub fn age(&mut self, tool: &str, definition: &Definition, evidence: AgedEvidence, at: i64) -> bool {
+        let digest = definition.digest().to_string();
+        let waits = self.tools.get(tool).and_then(ToolPin::waiting);
+        if waits.is_none_or(|(waiting, _)| waiting != digest) || definition.no_digest().is_some() {
+            return false;
+        }
+        self.pin(tool, definition, Via::Aged, at);
+        if let Some(baseline) = self.tools.get_mut(tool).and_then(|pin| pin.baseline.as_mut()) {
+            baseline.evidence = Some(evidence);
+        }
+        true
     }
 
     /// The organisation approved exactly this definition, by this decision of its chain: it becomes the baseline.

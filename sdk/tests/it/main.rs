@@ -1,5 +1,6 @@
 //! Real processes and real sockets: the fixture server, rmcp, and the official SDKs as foreign peers.
 
+mod aged;
 mod approvals;
 mod check;
 mod check_online;

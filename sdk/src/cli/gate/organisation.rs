@@ -1,16 +1,19 @@
-//! `--approvals index`: which index it is, and who follows it.
+//! `--approvals index` and `--accept-aged`: which index it is, and who follows it.
 //!
 //! Invariant: without an index, or without a key for it, no gate is started that would only seem to obey.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use mcpindex::aged::{self, AgedOptions, Following};
 use mcpindex::approvals::{Approvals, FollowOptions, Pauses};
 use mcpindex::index::{self, BASE_VARIABLE, Chosen, IndexError, KEY_VARIABLE, Variables};
+use mcpindex::pins::{AuthContext, Pins, ServerKey};
 use mcpindex::state::StateDirectory;
+use mcpindex::telemetry::OwnRegistries;
 
 use super::super::output::Output;
-use super::Plan;
+use super::{GateArguments, Plan};
 
 /// The longest age that can be admitted, in days.
 const MAX_DAYS: u64 = 3_650;
@@ -67,6 +70,59 @@ pub(super) fn follow(plan: &Plan, index: Chosen, max_age: Duration) -> Approvals
             output.error(&format!("mcpindex: approvals: {line}"));
         }),
         pauses: Pauses::default(),
+    })
+}
+
+/// The index that is asked for aged evidence. An index knows what a server declares to anybody, and nothing of what it declares to the
+/// bearer of a credential, or over HTTP to clients that sign in by themselves.
+pub(super) fn aged_index(state: &StateDirectory, arguments: &GateArguments) -> Result<Chosen, String> {
+    let is_anybodys = arguments.context.is_none()
+        && arguments.headers.is_empty()
+        && arguments.headers_env.is_empty()
+        && arguments.bearer_env.is_none()
+        && arguments.listen.is_none();
+    if !is_anybodys {
+        return Err(
+            "--accept-aged: an index knows what a server lists to anybody: leave out --context, --header, --header-env, --bearer-env \
+             and --listen, or leave it to a person"
+                .to_owned(),
+        );
+    }
+    let chosen = index::chosen(state, &Variables::from_environment());
+    let chosen = chosen.map_err(|error| format!("--accept-aged: {error}"))?;
+    let chosen = chosen.ok_or_else(|| {
+        format!(
+            "--accept-aged: there is no index: sign in with `mcpindex login ADDRESS`, or set {BASE_VARIABLE}"
+        )
+    })?;
+    match chosen.key.is_none() || chosen.base.is_protected() {
+        true => Ok(chosen),
+        false => Err(format!(
+            "--accept-aged: {}",
+            IndexError::PlainHttp { base: chosen.base }
+        )),
+    }
+}
+
+/// Asks it about what the pins of this plan's server hold.
+pub(super) fn follow_aged(plan: &Plan, index: Chosen, age: Option<Duration>) -> Following {
+    let output = Mutex::new(Output::for_terminal());
+    let key = ServerKey {
+        identity: plan.identity.clone(),
+        context: AuthContext::usual(&plan.identity),
+    };
+    aged::follow(AgedOptions {
+        index,
+        identity: plan.identity.clone(),
+        server: plan.options.server.clone(),
+        pins: Pins::open(&plan.state, &key),
+        age: age.unwrap_or(Duration::MAX),
+        own_registries: OwnRegistries::of_this_process(),
+        clock: Arc::clone(&plan.options.clock),
+        say: Arc::new(move |line| {
+            let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+            output.error(&format!("mcpindex: {line}"));
+        }),
     })
 }
 

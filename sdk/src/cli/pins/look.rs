@@ -3,6 +3,7 @@
 //! Invariant: a record that can't be read is shown with the reason, never as one without pins.
 
 use mcpindex::pins::{Pins, Record, ServerKey, ToolPin, published_pins};
+use mcpindex::visible::visible_within;
 use mcpindex_contract::definition::Definition;
 use serde::Serialize;
 
@@ -186,9 +187,25 @@ struct Tool<'r> {
     meta_digest: Option<&'r str>,
     since: Option<String>,
     via: Option<&'static str>,
+    /// Of what the organisation approved: which decision of its index.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<u64>,
+    /// Of what was let through by its age: what an index said of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evidence: Option<Evidence<'r>>,
     definition: Option<&'r str>,
     last_seen: Option<Step<'r>>,
     held: Vec<Held<'r>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Evidence<'r> {
+    index: &'r str,
+    version: &'r str,
+    published_at: String,
+    first_seen: String,
+    installs: u64,
 }
 
 #[derive(Serialize)]
@@ -371,6 +388,16 @@ fn tool<'r>(name: &'r str, pin: &'r ToolPin) -> Tool<'r> {
         meta_digest: baseline.and_then(|pin| pin.meta_digest.as_deref()),
         since: baseline.map(|pin| moment(pin.at)),
         via: baseline.map(|pin| pin.via.name()),
+        decision: baseline.and_then(|pin| pin.decision),
+        evidence: baseline
+            .and_then(|pin| pin.evidence.as_ref())
+            .map(|evidence| Evidence {
+                index: &evidence.index,
+                version: &evidence.version,
+                published_at: moment(evidence.published_at),
+                first_seen: moment(evidence.first_seen),
+                installs: evidence.installs,
+            }),
         definition: baseline.map(|pin| &*pin.definition),
         last_seen: pin.last_seen.as_ref().map(|last| Step {
             tool: name,
@@ -428,6 +455,23 @@ fn print_tool(name: &str, pin: &ToolPin, in_full: bool, output: &mut Output) {
                 Style::Plain,
                 &format!("  pinned     {}  since {since}, {via}", baseline.digest),
             );
+            if let Some(decision) = baseline.decision {
+                output.line(
+                    Style::Faint,
+                    &format!("  by decision {decision} of the organisation"),
+                );
+            }
+            if let Some(evidence) = &baseline.evidence {
+                let line = format!(
+                    "  {} says: published in {} on {}, seen since {}, by {} or more installs",
+                    visible_within(&evidence.index, 200),
+                    visible_within(&evidence.version, 80),
+                    date(evidence.published_at),
+                    date(evidence.first_seen),
+                    evidence.installs
+                );
+                output.line(Style::Faint, &line);
+            }
             if let Some(digest) = &baseline.meta_digest {
                 output.line(Style::Faint, &format!("  its _meta  {digest}"));
             }
