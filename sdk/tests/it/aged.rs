@@ -206,7 +206,7 @@ async fn without_whole_evidence_it_waits_for_a_person() {
                     &tool("Searches some notes."),
                     &["description-only"],
                     3,
-                )
+                );
             })
             .unwrap();
         until("another question", || index.asked().len() > 1).await;
