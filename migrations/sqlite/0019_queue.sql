@@ -13,6 +13,10 @@ CREATE INDEX server_declared ON server (declared_since, identity);
 DROP INDEX approval_record_identity;
 CREATE INDEX approval_record_identity ON approval_record (tenant, identity, sequence);
 
+-- What was decided of a definition at a server: many may declare the same one.
+DROP INDEX approval_record_digest;
+CREATE INDEX approval_record_digest ON approval_record (tenant, digest, identity);
+
 CREATE INDEX audit_subject ON audit (subject, id);
 CREATE INDEX audit_action ON audit (action, id);
 

@@ -164,7 +164,7 @@ fn filter(app: &App, wanted: &Wanted, after: Option<&str>) -> RegistryFilter {
     RegistryFilter {
         only: None,
         after: after.map(str::to_owned),
-        search: wanted.search.as_deref().and_then(name::searched),
+        words: wanted.search.as_deref().map(name::searched).unwrap_or_default(),
         since: wanted.updated_since,
         decided_by: (app.registry != Policy::All).then(|| DEFAULT_TENANT.to_owned()),
         limit: STEP,

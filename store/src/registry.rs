@@ -24,14 +24,19 @@ pub struct RegistryFilter {
     pub only: Option<String>,
     /// After this identity; none: from the first.
     pub after: Option<String>,
-    /// Whose identity or alias holds this text, in any case.
-    pub search: Option<String>,
+    /// Whose identity, short id or aliases hold each of these words, in any case; more than [`RegistryFilter::WORDS`] are not looked for.
+    pub words: Vec<String>,
     /// That were looked at, or decided about, at this time or later.
     pub since: Option<i64>,
     /// Of which a tool was ever decided about, by this tenant.
     pub decided_by: Option<String>,
     /// At most so many.
     pub limit: i64,
+}
+
+impl RegistryFilter {
+    /// Words that are looked for at most.
+    pub const WORDS: usize = 3;
 }
 
 /// A server that some look has determined.
@@ -82,8 +87,12 @@ macro_rules! servers {
              JOIN surface u ON u.record = o.record
              WHERE s.identity > $2 AND s.declared_since IS NOT NULL AND s.form <> 'command'
                AND ($7 = '' OR s.identity = $7)
-               AND ($3 = '' OR lower(s.identity) LIKE $3 ESCAPE '\\' OR EXISTS (
+               AND ($3 = '' OR lower(s.identity) LIKE $3 ESCAPE '\\' OR s.short_id LIKE $3 ESCAPE '\\' OR EXISTS (
                    SELECT 1 FROM alias n WHERE n.identity = s.identity AND lower(n.name) LIKE $3 ESCAPE '\\'))
+               AND ($8 = '' OR lower(s.identity) LIKE $8 ESCAPE '\\' OR s.short_id LIKE $8 ESCAPE '\\' OR EXISTS (
+                   SELECT 1 FROM alias n WHERE n.identity = s.identity AND lower(n.name) LIKE $8 ESCAPE '\\'))
+               AND ($9 = '' OR lower(s.identity) LIKE $9 ESCAPE '\\' OR s.short_id LIKE $9 ESCAPE '\\' OR EXISTS (
+                   SELECT 1 FROM alias n WHERE n.identity = s.identity AND lower(n.name) LIKE $9 ESCAPE '\\'))
                AND ($4 < 0 OR s.looked_at >= $4 OR EXISTS (
                    SELECT 1 FROM ",
             $records,
@@ -110,7 +119,10 @@ impl Store {
 
     /// Servers by identity, with their versions and what they declare now.
     pub async fn registry_servers(&self, filter: &RegistryFilter) -> Result<Vec<RegistryServer>, StoreError> {
-        let pattern = filter.search.as_deref().map(like_pattern);
+        let mut patterns = filter.words.iter().map(|word| like_pattern(word));
+        let patterns: [String; RegistryFilter::WORDS] =
+            std::array::from_fn(|_| patterns.next().unwrap_or_default());
+        let [first, second, third] = patterns;
         let mut session = self.read().await?;
         let statement = match session.is_postgres() {
             true => servers!("mcplock.approval_record"),
@@ -119,9 +131,9 @@ impl Store {
         let rows: Vec<ServerRow> = on!(session, connection => {
             sqlx::query_as(statement)
                 .bind(SEPARATOR).bind(stored(filter.after.as_deref().unwrap_or_default()))
-                .bind(pattern.unwrap_or_default()).bind(filter.since.unwrap_or(-1))
+                .bind(first).bind(filter.since.unwrap_or(-1))
                 .bind(stored(filter.decided_by.as_deref().unwrap_or_default())).bind(filter.limit.max(0))
-                .bind(stored(filter.only.as_deref().unwrap_or_default()))
+                .bind(stored(filter.only.as_deref().unwrap_or_default())).bind(second).bind(third)
                 .fetch_all(connection).await?
         });
         let identities: Vec<&str> = rows.iter().map(|row| row.0.as_str()).collect();

@@ -8,6 +8,7 @@
 //! no two servers have the same one.
 
 use mcpindex_contract::identity::{Identity, Registry};
+use mcpindex_store::registry::RegistryFilter;
 use url::Url;
 
 /// The longest name.
@@ -142,15 +143,22 @@ pub(crate) fn may_mean(name: &str) -> Vec<String> {
     may
 }
 
-/// The part of what is searched for by which the index can look: names are made of identities, but for what stands between.
-pub(crate) fn searched(text: &str) -> Option<String> {
+/// The words of what is searched for by which the index can look, the longest first: names are made of the words of identities,
+/// aliases and short ids. What is made up where a name has none of them is left out.
+pub(crate) fn searched(text: &str) -> Vec<String> {
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
-    let longest = words.max_by_key(|word| word.len())?;
-    // The forms themselves, and a host turned round, may stand in a name alone.
-    let is_form =
-        ["npm", "pypi", "oci", "mcp", "server", "remote"].contains(&longest.to_ascii_lowercase().as_str());
-    let is_id = longest.len() >= 4 && longest.bytes().all(|byte| byte.is_ascii_hexdigit());
-    (!longest.is_empty() && !is_form && !is_id).then(|| longest.to_owned())
+    let is_made_up = |word: &str| {
+        ["mcp", "server", "remote"]
+            .iter()
+            .any(|made| made.contains(&word.to_ascii_lowercase()))
+    };
+    let mut words: Vec<String> = words
+        .filter(|word| !word.is_empty() && !is_made_up(word))
+        .map(str::to_owned)
+        .collect();
+    words.sort_by_key(|word| std::cmp::Reverse(word.len()));
+    words.truncate(RegistryFilter::WORDS);
+    words
 }
 
 #[cfg(test)]
