@@ -3,6 +3,7 @@
 //! Invariant: a secret is printed once, by the command that makes the webhook.
 
 use mcpindex_store::Store;
+use mcpindex_store::audit::SHELL;
 use mcpindex_store::webhooks::{Delivery, Redelivery, Webhook};
 use secrecy::ExposeSecret as _;
 use serde_json::json;
@@ -17,8 +18,6 @@ use crate::webhooks::target::Wish;
 use crate::webhooks::{WebhookError, Webhooks};
 use crate::when::rfc3339;
 
-/// Who made a webhook here.
-const SHELL: &str = "the server's shell";
 /// Deliveries that are listed.
 const LISTED: i64 = 50;
 

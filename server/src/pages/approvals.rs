@@ -10,6 +10,7 @@ use askama::Template;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{Redirect, Response};
+use mcpindex::gate::step::Step;
 use mcpindex_contract::approval::{DEFAULT_TENANT, Decision, Record, State as Stood};
 use mcpindex_contract::digest::Digest;
 use mcpindex_store::accounts::Role;
@@ -454,11 +455,7 @@ fn row_view(number: usize, items: &[Item], budget: &mut usize, now: i64) -> RowO
         number: number.to_string(),
         section: section.title(),
         is_dangerous: section.is_dangerous(),
-        reasons: step
-            .reasons
-            .iter()
-            .map(|reason| reason.sentence.clone())
-            .collect(),
+        reasons: reasons(step, is_new),
         markers: step
             .markers
             .iter()
@@ -499,6 +496,21 @@ fn row_view(number: usize, items: &[Item], budget: &mut usize, now: i64) -> RowO
         no_digest: step.no_digest.clone(),
         tools,
     }
+}
+
+/// Why it is held, each once. What changed says its own sentence below.
+fn reasons(step: &Step, is_new: bool) -> Vec<String> {
+    let mut reasons: Vec<String> = Vec::new();
+    for reason in &step.reasons {
+        let is_told = step
+            .changes
+            .iter()
+            .any(|change| change.kind.sentence() == reason.sentence);
+        if (is_new || !is_told) && !reasons.contains(&reason.sentence) {
+            reasons.push(reason.sentence.clone());
+        }
+    }
+    reasons
 }
 
 impl RowOfTools {
