@@ -38,6 +38,8 @@ use crate::telemetry::{OwnRegistries, is_public};
 const LOOK: Duration = Duration::from_secs(2);
 /// Before the same definition is asked about again.
 const AGAIN: Duration = Duration::from_secs(60 * 60);
+/// Installs that have to see it: this one may be among them.
+const OTHERS: u64 = 2;
 /// Reasons of an index that speak against a definition, whatever its age.
 const AGAINST: [&str; 6] = [
     "alone",
@@ -130,7 +132,7 @@ pub fn evidence(
         .installs
         .as_ref()
         .map_or(0, |installs| installs.at_least);
-    if installs == 0 {
+    if installs < OTHERS {
         return Err("no independent installs are known to see it");
     }
     if answer.alone == Some(true)
@@ -494,6 +496,10 @@ mod tests {
         check(
             &|answer| answer.artifact.as_mut().unwrap().published_at = None,
             Err("it is not known when it was published"),
+        );
+        check(
+            &|answer| answer.seen_by.installs.as_mut().unwrap().at_least = 1,
+            Err("no independent installs are known to see it"),
         );
         check(
             &|answer| answer.seen_by.installs = None,
