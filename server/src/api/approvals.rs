@@ -200,6 +200,7 @@ fn broken(error: StoreError) -> Problem {
     responses(
         (status = 200, body = DecidedBody),
         (status = 403, description = "The key has no scope `approve`, or its owner does not decide here"),
+        (status = 413, description = "More than this address takes"),
         (status = 409, body = ConflictBody, description = "Others have decided about the same definitions since; their records"),
         (status = 422, description = "Nothing was decided: the index has not seen one of the definitions, so nobody can have been shown it, or one is \
                                       nothing that could be decided"),
@@ -230,6 +231,7 @@ pub(crate) async fn add(
     responses(
         (status = 200, body = DecidedBody),
         (status = 403, description = "The key has no scope `approve`, or its owner does not decide here"),
+        (status = 413, description = "More than this address takes"),
         (status = 409, body = ConflictBody, description = "Others have decided about the same definitions since; their records"),
         (status = 422, description = "It is another's decision, too old, or not there"),
     )

@@ -166,7 +166,7 @@ pub(crate) struct RequestedBody {
     tag = "approvals",
     security(("key" = [])),
     params(
-        ("cursor" = Option<String>, Query, description = "`next` of the page before"),
+        ("cursor" = Option<String>, Query, pattern = "^-?[0-9]{1,18} .+$", description = "`next` of the page before"),
         ("limit" = Option<i64>, Query, minimum = 1, maximum = 50, description = "Servers of one answer; 10"),
     ),
     responses(
@@ -302,6 +302,7 @@ fn tool_body(item: &Item) -> ToolBody {
         (status = 202, body = RequestedBody),
         (status = 403, description = "The key has neither the scope `read` nor `ingest`"),
         (status = 409, description = "A thousand questions of this account are open"),
+        (status = 413, description = "More than 1 MiB"),
         (status = 422, description = "A definition is not what its digest says, or no tool of that name"),
     )
 )]
