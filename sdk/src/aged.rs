@@ -36,6 +36,8 @@ use crate::telemetry::{OwnRegistries, is_public};
 
 /// Between two looks at the pins.
 const LOOK: Duration = Duration::from_secs(2);
+/// Before an index that gave no answer is asked again.
+const IN_TROUBLE: Duration = Duration::from_secs(60);
 /// Before the same definition is asked about again.
 const AGAIN: Duration = Duration::from_secs(60 * 60);
 /// Installs that have to see it: this one may be among them.
@@ -200,10 +202,11 @@ async fn run(mut options: AgedOptions, mut stop: watch::Receiver<()>) {
                     key.insert(found).clone()
                 }
             };
+            let answers = ask(&client, &key, &options.identity, &found).await?;
+            // What was asked in vain is asked again soon.
             for held in &found {
                 asked.insert((held.tool.clone(), held.digest), Instant::now());
             }
-            let answers = ask(&client, &key, &options.identity, &found).await?;
             for (held, answer) in found.iter().zip(&answers) {
                 let now = options.clock.unix_seconds();
                 let base = options.index.base.as_str();
@@ -217,6 +220,7 @@ async fn run(mut options: AgedOptions, mut stop: watch::Receiver<()>) {
             result = round => result,
             _ = stop.changed() => return,
         };
+        let pause = if result.is_ok() { LOOK } else { IN_TROUBLE };
         match result {
             Ok(()) => trouble = None,
             Err(error) if trouble.as_ref() != Some(&error) => {
@@ -226,7 +230,7 @@ async fn run(mut options: AgedOptions, mut stop: watch::Receiver<()>) {
             Err(_) => {}
         }
         tokio::select! {
-            () = sleep(LOOK) => {}
+            () = sleep(pause) => {}
             _ = stop.changed() => return,
         }
     }

@@ -176,6 +176,9 @@ async fn judged(app: &App, found: Vec<RegistryServer>) -> Result<Vec<Listed>, Pr
     let identities: Vec<&str> = found.iter().map(|server| server.identity.as_str()).collect();
     let now = app.now();
     let stood = app.store.standings(DEFAULT_TENANT, &identities, now).await?;
+    if let Some(flaw) = &stood.chain.flaw {
+        tracing::error!(%flaw, "the chain of approvals is broken, so the registry counts nothing from there on");
+    }
     let standings = stood.standing;
     let texts = match app.registry {
         Policy::NotDrifted => {
@@ -193,7 +196,12 @@ async fn judged(app: &App, found: Vec<RegistryServer>) -> Result<Vec<Listed>, Pr
                 return None;
             }
             let decided = standings.of_identity(&kept.identity, now);
-            let last = decided.iter().map(|standing| standing.record.at).max();
+            // A decision that has ended changes what is listed, as one that is made does.
+            let over = |standing: &Standing| standing.record.expires_at.filter(|end| *end <= now);
+            let last = decided
+                .iter()
+                .map(|standing| standing.record.at.max(over(standing).unwrap_or(i64::MIN)))
+                .max();
             Some(Listed {
                 name: name_of(&server, &kept.aliases, &kept.short_id),
                 is_listed: policy.lists(&kept, &standings, &texts, now),

@@ -26,7 +26,7 @@ pub struct RegistryFilter {
     pub after: Option<String>,
     /// Whose identity, short id or aliases hold each of these words, in any case; more than [`RegistryFilter::WORDS`] are not looked for.
     pub words: Vec<String>,
-    /// That were looked at, or decided about, at this time or later.
+    /// That were looked at, or of which a decision was made or ends, at this time or later.
     pub since: Option<i64>,
     /// Of which a tool was ever decided about, by this tenant.
     pub decided_by: Option<String>,
@@ -46,7 +46,7 @@ pub struct RegistryServer {
     pub identity: String,
     /// 16 hex digits.
     pub short_id: String,
-    /// Its names in registries.
+    /// Its names in registries that lead to no other server.
     pub aliases: Vec<String>,
     /// Since when it declares what it declares now.
     pub declared_since: i64,
@@ -80,7 +80,9 @@ macro_rules! servers {
     ($records:literal) => {
         concat!(
             "SELECT s.identity, s.short_id,
-                 (SELECT string_agg(a.name, $1 ORDER BY a.name) FROM alias a WHERE a.identity = s.identity),
+                 (SELECT string_agg(a.name, $1 ORDER BY a.name) FROM alias a
+                  WHERE a.identity = s.identity AND NOT EXISTS (
+                      SELECT 1 FROM alias b WHERE b.name = a.name AND b.identity <> a.identity)),
                  s.declared_since, COALESCE(s.outcome IN ('ok', 'partial'), FALSE), u.digest, u.tool_listing, o.record
              FROM server s
              JOIN observation o ON o.id = s.current_observation
@@ -96,7 +98,7 @@ macro_rules! servers {
                AND ($4 < 0 OR s.looked_at >= $4 OR EXISTS (
                    SELECT 1 FROM ",
             $records,
-            " t WHERE t.identity = s.identity AND t.decided_at >= $4))
+            " t WHERE t.identity = s.identity AND (t.decided_at >= $4 OR t.expires_at >= $4)))
                AND ($5 = '' OR EXISTS (
                    SELECT 1 FROM ",
             $records,

@@ -1,4 +1,5 @@
-//! The name of a server in this registry: its own in the official one where an alias says so, else one that is made of its identity.
+//! The name of a server in this registry: its own in the official one where an alias says so that leads to no other server, else one
+//! that is made of its identity.
 //!
 //! Made names: `npm/NAME`, `npm.SCOPE/NAME`, `pypi/NAME`, `oci.HOST/PATH`, and of a remote server its host turned round, its path and
 //! its short id (`com.example.mcp/v1-mcp-0123456789abcdef`). Where a letter can't stand in a name it is a hyphen, and the short id

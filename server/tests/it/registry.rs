@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::http::Method;
 use mcpindex_contract::approval::Decision;
 use mcpindex_contract::definition::Definition;
+use mcpindex_contract::identity::Identity;
 use mcpindex_contract::outcome::Outcome;
 use mcpindex_server::access::{Access, AccessRules, Read};
 use mcpindex_server::app::App;
@@ -505,4 +506,77 @@ async fn who_may_read_the_registry_is_a_switch_of_its_own() {
         status(Read::Members, Read::Members, None, Method::OPTIONS, list).await,
         204
     );
+}
+
+#[tokio::test]
+async fn a_name_that_leads_to_several_servers_is_the_name_of_none() {
+    on_each_backend(async |store| {
+        let tools = [tool("read", "Reads.")];
+        for reference in ["npm:one", "npm:two"] {
+            look(&store, reference, found("1.0.0", NOW - 500, surface(&tools))).await;
+        }
+        let alias = async |reference: &str| {
+            let identity = Identity::from_reference(reference).unwrap().identity;
+            store
+                .add_alias("io.github.example/both", &identity, "test", NOW)
+                .await
+                .unwrap();
+        };
+        alias("npm:one").await;
+        let names = async || shown(&ok(&store, Policy::All, "/v0.1/servers").await);
+        assert_eq!(
+            names().await,
+            [
+                "io.github.example/both 1.0.0 true active",
+                "npm/two 1.0.0 true active"
+            ]
+        );
+        // The refused one of two forms must not pass under the name of the other.
+        alias("npm:two").await;
+        assert_eq!(
+            names().await,
+            ["npm/one 1.0.0 true active", "npm/two 1.0.0 true active"]
+        );
+        let gone = error(
+            &store,
+            Policy::All,
+            "/v0.1/servers/io.github.example%2Fboth/versions/latest",
+        )
+        .await;
+        assert_eq!(gone, "404 no server of that name is listed");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn mirrors_learn_that_an_approval_has_ended() {
+    on_each_backend(async |store| {
+        let read = tool("read", "Reads.");
+        look(
+            &store,
+            NOTES,
+            found("1.0.0", NOW - 90_000, surface(std::slice::from_ref(&read))),
+        )
+        .await;
+        let approval = NewDecision {
+            identity: NOTES.to_owned(),
+            tool: "read".to_owned(),
+            digest: Definition::read(&read.to_string()).digest(),
+            decision: Decision::Approve,
+            reason: None,
+            reference: None,
+            expires_at: Some(NOW - 600),
+        };
+        let decided_at = NOW - 80_000;
+        let approval = [approval];
+        let appended = store.append_approvals("default", &approval, "ada@local", 1, 0, decided_at);
+        assert!(matches!(appended.await.unwrap(), Appended::Done(_)));
+        // Half an hour ago it was listed; the approval ended ten minutes ago.
+        let since = "/v0.1/servers?updated_since=2026-11-30T16:34:05Z";
+        let told = shown(&ok(&store, Policy::Approved, since).await);
+        assert_eq!(told, ["npm/notes 1.0.0 true deleted"]);
+        let later = "/v0.1/servers?updated_since=2026-11-30T17:00:00Z";
+        assert!(shown(&ok(&store, Policy::Approved, later).await).is_empty());
+    })
+    .await;
 }
