@@ -255,11 +255,15 @@ fn grouped(items: Vec<Item>) -> Vec<Vec<Item>> {
     rows(
         items,
         |item| &item.step,
-        // What was decided already, or is told of by whom, is no matter of the change.
+        // What stands of it, who asks and what they say is told of a whole row.
         |item| {
-            item.standing
-                .as_ref()
-                .map(|standing| (standing.state, standing.record.subject.clone()))
+            let standing = item.standing.as_ref();
+            let standing = standing.map(|standing| (standing.state, standing.record.subject.clone()));
+            let asked = item.asked.as_ref();
+            (
+                standing,
+                asked.map(|asked| (asked.by.clone(), asked.note.clone())),
+            )
         },
         |item| item.tool.clone(),
     )

@@ -42,7 +42,6 @@ const MAX_LOOKED_AT: i64 = 2_000;
 
 /// A server as the registry has it.
 pub(crate) struct Listed {
-    pub(crate) identity: String,
     pub(crate) name: String,
     pub(crate) is_listed: bool,
     server: Identity,
@@ -116,16 +115,16 @@ pub(crate) async fn page(
         for listed in &servers {
             let given = place
                 .as_ref()
-                .filter(|(identity, _)| *identity == listed.identity);
+                .filter(|(identity, _)| *identity == listed.kept.identity);
             let given = given.map(|(_, version)| version.clone());
             for entry in entries(listed, wanted, given.as_deref()) {
                 if bodies.len() == wanted.limit {
                     return Ok((bodies, place));
                 }
-                place = Some((listed.identity.clone(), entry.version()));
-                bodies.push(entry.body(app, app.registry));
+                place = Some((listed.kept.identity.clone(), entry.version()));
+                bodies.push(entry.body(app));
             }
-            place = Some((listed.identity.clone(), String::new()));
+            place = Some((listed.kept.identity.clone(), String::new()));
         }
         if let Some((count, last)) = step {
             looked_at += count;
@@ -207,7 +206,6 @@ async fn judged(app: &App, found: Vec<RegistryServer>) -> Result<Vec<Listed>, Pr
                 is_listed: policy.lists(&kept, &standings, &texts, now),
                 approval: approval_of(&kept, &standings, now),
                 changed_at: last.unwrap_or(i64::MIN).max(kept.declared_since),
-                identity: kept.identity.clone(),
                 server,
                 kept,
             })
@@ -299,7 +297,8 @@ impl Entry<'_> {
         self.listed.changed_at.max(seen)
     }
 
-    pub(crate) fn body(&self, app: &App, policy: Policy) -> EntryBody {
+    pub(crate) fn body(&self, app: &App) -> EntryBody {
+        let policy = app.registry;
         let listed = self.listed;
         let version = self.version();
         let mut server = json!({
@@ -330,7 +329,7 @@ impl Entry<'_> {
         let mut meta = json!({});
         meta[OFFICIAL] = official;
         meta[OURS] = json!({
-            "identity": listed.identity,
+            "identity": listed.kept.identity,
             "policy": policy.name(),
             "approval": listed.approval,
             "declaredSince": rfc3339(listed.kept.declared_since),
@@ -346,7 +345,7 @@ impl EntryBody {
     /// The same with what the index says of the server as a whole, and why.
     pub(crate) async fn with_verdict(mut self, app: &App, listed: &Listed) -> Result<EntryBody, Problem> {
         let question = Question {
-            server: Reference::Name(listed.identity.clone()),
+            server: Reference::Name(listed.kept.identity.clone()),
             tool: None,
             digest: None,
             hash: None,

@@ -171,10 +171,7 @@ pub(crate) async fn versions(
 ) -> Result<Json<ServersBody>, Problem> {
     let listed = found(&app, &name).await?;
     let entries = entries(&listed, &Wanted::default(), None);
-    let servers: Vec<EntryBody> = entries
-        .iter()
-        .map(|entry| entry.body(&app, app.registry))
-        .collect();
+    let servers: Vec<EntryBody> = entries.iter().map(|entry| entry.body(&app)).collect();
     Ok(Json(ServersBody {
         metadata: MetadataBody {
             count: servers.len(),
@@ -208,9 +205,7 @@ pub(crate) async fn version(
         ..Wanted::default()
     };
     match entries(&listed, &wanted, None).first() {
-        Some(entry) => Ok(Json(
-            entry.body(&app, app.registry).with_verdict(&app, &listed).await?,
-        )),
+        Some(entry) => Ok(Json(entry.body(&app).with_verdict(&app, &listed).await?)),
         None => Err(Problem::not_listed("no such version of the server is listed")),
     }
 }

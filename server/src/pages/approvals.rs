@@ -87,7 +87,7 @@ struct ReleaseView {
     waiting: String,
     drift: Option<DriftView>,
     rows: Vec<RowOfTools>,
-    /// How many tools are shown, and how many of their rows are not dangerous.
+    /// How many tools are shown, and how many of their rows are part of the rest.
     shown: usize,
     calm: usize,
     more: Option<String>,
@@ -98,6 +98,10 @@ struct RowOfTools {
     number: String,
     section: &'static str,
     is_dangerous: bool,
+    /// Whether all that is decided about is on the page.
+    is_whole: bool,
+    /// Whether it is part of what is approved as the rest.
+    is_calm: bool,
     tools: Vec<ToolView>,
     reasons: Vec<String>,
     markers: Vec<MarkerView>,
@@ -398,7 +402,7 @@ fn release_view(release: Release, id: String, budget: &mut usize, now: i64) -> R
         .rows
         .iter()
         .enumerate()
-        .map(|(number, items)| row_view(number, items, budget, now))
+        .filter_map(|(number, items)| row_view(number, items, budget, now))
         .collect();
     let shown = rows.iter().map(|row| row.tools.len()).sum();
     let waiting = match usize::try_from(release.waiting).unwrap_or(0) {
@@ -423,7 +427,7 @@ fn release_view(release: Release, id: String, budget: &mut usize, now: i64) -> R
             .and_then(|server| server.current_version.as_deref())
             .map(Words::label),
         since: when(release.since, now),
-        calm: rows.iter().filter(|row| !row.is_dangerous).count(),
+        calm: rows.iter().filter(|row| row.is_calm).count(),
         identity: release.identity,
         waiting,
         drift: None,
@@ -433,11 +437,9 @@ fn release_view(release: Release, id: String, budget: &mut usize, now: i64) -> R
     }
 }
 
-fn row_view(number: usize, items: &[Item], budget: &mut usize, now: i64) -> RowOfTools {
+fn row_view(number: usize, items: &[Item], budget: &mut usize, now: i64) -> Option<RowOfTools> {
     let tools: Vec<ToolView> = items.iter().map(tool_view).collect();
-    let Some(first) = items.first() else {
-        return RowOfTools::empty(number.to_string());
-    };
+    let first = items.first()?;
     let step = &first.step;
     let section = step.section();
     let is_new = first.before.is_none();
@@ -451,7 +453,20 @@ fn row_view(number: usize, items: &[Item], budget: &mut usize, now: i64) -> RowO
     *budget -= definition.map_or(0, String::len);
     let read = mcpindex_contract::definition::Definition::read(&first.definition);
     let action = |examination: &mcpindex_contract::posture::Examination| examination.action.effective.name();
-    RowOfTools {
+    let is_left_out = |change: &ChangesView| {
+        change
+            .changes
+            .iter()
+            .any(|change| matches!(change.text, TextView::LeftOut))
+    };
+    let changes = by_kind(changes);
+    let is_whole = match is_new {
+        true => definition.is_some(),
+        false => !changes.iter().any(is_left_out),
+    };
+    Some(RowOfTools {
+        is_whole,
+        is_calm: is_whole && !section.is_dangerous() && step.no_digest.is_none(),
         number: number.to_string(),
         section: section.title(),
         is_dangerous: section.is_dangerous(),
@@ -468,7 +483,7 @@ fn row_view(number: usize, items: &[Item], budget: &mut usize, now: i64) -> RowO
         action: step.examination.as_ref().map(action),
         action_before: step.before.as_ref().map(action),
         before: first.before.as_ref().map(|(_, before)| before_words(before, now)),
-        changes: by_kind(changes),
+        changes,
         description: read
             .description()
             .filter(|_| is_new)
@@ -495,7 +510,7 @@ fn row_view(number: usize, items: &[Item], budget: &mut usize, now: i64) -> RowO
             .map(Words::text),
         no_digest: step.no_digest.clone(),
         tools,
-    }
+    })
 }
 
 /// Why it is held, each once. What changed says its own sentence below.
@@ -511,31 +526,6 @@ fn reasons(step: &Step, is_new: bool) -> Vec<String> {
         }
     }
     reasons
-}
-
-impl RowOfTools {
-    fn empty(number: String) -> RowOfTools {
-        RowOfTools {
-            number,
-            section: "",
-            is_dangerous: false,
-            tools: Vec::new(),
-            reasons: Vec::new(),
-            markers: Vec::new(),
-            action: None,
-            action_before: None,
-            before: None,
-            changes: Vec::new(),
-            description: None,
-            definition: None,
-            standing: None,
-            refused: 0,
-            seen: None,
-            asked: None,
-            note: None,
-            no_digest: None,
-        }
-    }
 }
 
 fn tool_view(item: &Item) -> ToolView {

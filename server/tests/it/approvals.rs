@@ -753,3 +753,25 @@ async fn what_is_no_question_is_told_what_would_be_right() {
     );
     index.stop().await;
 }
+
+#[tokio::test]
+async fn what_two_people_say_of_the_same_change_stands_in_two_rows() {
+    let database = TestStore::sqlite().await;
+    let store = &database.store;
+    let index = Index::members(store);
+    let max = person(store, "max", Role::Member, &[Scope::Read]).await;
+    let change = |name: &str, note: &str| {
+        let before = tool(name, "Lists notes.").to_string();
+        let mut asked = asked(&tool(name, "Lists notes of a day.").to_string(), Some(&before));
+        asked["note"] = json!(note);
+        asked
+    };
+    let body = requests(&[change("one", "a"), change("two", "a"), change("three", "b")]);
+    assert_eq!(post(&index, &max, REQUESTS, &body).await.status, 202);
+    let queue = index.get_with(&max, QUEUE).await.json();
+    let rows = queue["requests"][0]["rows"].as_array().unwrap().iter();
+    let mut sizes: Vec<usize> = rows.map(|row| row["tools"].as_array().unwrap().len()).collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [1, 2]);
+    index.stop().await;
+}

@@ -260,3 +260,20 @@ async fn a_member_reads_the_queue_and_decides_nothing_and_a_stranger_signs_in() 
     })
     .await;
 }
+
+#[tokio::test]
+async fn what_does_not_fit_on_the_page_is_no_part_of_the_rest() {
+    on_each_backend(async |store| {
+        let long = |name: &str| tool(name, &"Lists notes. ".repeat(50_000));
+        let tools = [long("first"), long("second")];
+        look(&store, NOTES, found("1.0.0", NOW - 50, surface(&tools))).await;
+        let index = index(&store);
+        let ada = signed_in(&index, &store, "ada", Role::Approver).await;
+        let page = ada.page("/approvals").await;
+        let (first, second) = (row_of(&page, "first"), row_of(&page, "second"));
+        assert_eq!(page.matches("Not all of it fits on this page").count(), 1);
+        let is_calm = |row: &str| !values(&page, &format!("calm-{row}")).is_empty();
+        assert_ne!(is_calm(&first), is_calm(&second));
+    })
+    .await;
+}
