@@ -51,7 +51,7 @@ outcomes! {
     PackageNotFound    "package_not_found"     "The package registry knows no package of this name.",
     VersionNotFound    "version_not_found"     "The package has no such version.",
     InstallFailed      "install_failed"        "The package client could not install the package.",
-    SandboxUnavailable "sandbox_unavailable"   "The package was not run, since running packages is not switched on here.",
+    SandboxUnavailable "sandbox_unavailable"   "The server was not started, since there is no sandbox here that holds.",
     Interrupted        "interrupted"           "The look was cut off by a fault on our side, not the server's.",
 }
 

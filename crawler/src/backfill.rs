@@ -5,7 +5,7 @@
 use mcpindex_store::Store;
 
 use crate::CrawlError;
-use crate::package::{self, PublishedVersion};
+use crate::package::{Packages, PublishedVersion};
 use crate::target::TargetSpec;
 use crate::version::sort_key;
 
@@ -20,7 +20,11 @@ pub enum Versions {
 
 /// The versions to look at, oldest first. A named version that isn't published is kept: looking at it records `version_not_found`.
 /// Where every published version is a pre-release, the last of these are taken.
-pub async fn plan(spec: &TargetSpec, versions: &Versions) -> Result<Vec<String>, CrawlError> {
+pub async fn plan(
+    packages: &Packages,
+    spec: &TargetSpec,
+    versions: &Versions,
+) -> Result<Vec<String>, CrawlError> {
     let refuse = |reason| CrawlError::Target {
         target: spec.identity.to_string(),
         reason,
@@ -47,7 +51,7 @@ pub async fn plan(spec: &TargetSpec, versions: &Versions) -> Result<Vec<String>,
             Ok(named)
         }
         Versions::Last(count) => {
-            let published = package::versions(&package).await?;
+            let published = packages.versions(&package).await?;
             let (last, prereleases) = last(&published, *count);
             if prereleases {
                 tracing::warn!(identity = %spec.identity, "every published version is a pre-release; taking those");

@@ -3,7 +3,7 @@
 //! A target says how to reach a server ([`target`]); a package becomes something to start in [`package`]; a remote server is
 //! reached through [`guarded_client`] alone; [`worker`] claims due targets, looks, and writes through `store`.
 //!
-//! Invariant: no outgoing HTTP but through the guarded client, no package run that nobody asked for, and no failed look that
+//! Invariant: no outgoing HTTP but through the guarded client, nothing of a target run outside of a jail, and no failed look that
 //! passes for an empty one.
 
 pub mod address;
@@ -11,6 +11,7 @@ pub mod backfill;
 pub mod error;
 pub mod event;
 pub mod guarded_client;
+pub mod jails;
 mod look;
 pub mod package;
 mod schedule;

@@ -21,7 +21,7 @@ use mcpindex_store::targets::Target;
 use tokio::sync::Mutex;
 
 use crate::guarded_client::GuardedClient;
-use crate::package::{self, Installed, PackageError, PackageName, PublishedVersion};
+use crate::package::{Installed, PackageError, PackageName, Packages, PublishedVersion};
 use crate::schedule::may_pass;
 use crate::target::Reach;
 use crate::version::sort_key;
@@ -42,7 +42,7 @@ pub(crate) struct Look {
 pub(crate) struct Looker {
     http: GuardedClient,
     cache: PathBuf,
-    run_packages: bool,
+    packages: Packages,
     limits: Limits,
     versions: Mutex<HashMap<String, (i64, Vec<PublishedVersion>)>>,
     /// Whose turn it is, by identity: processes of one server run one after the other, since they share a directory.
@@ -50,11 +50,11 @@ pub(crate) struct Looker {
 }
 
 impl Looker {
-    pub(crate) fn new(http: GuardedClient, cache: PathBuf, run_packages: bool, limits: Limits) -> Looker {
+    pub(crate) fn new(http: GuardedClient, cache: PathBuf, packages: Packages, limits: Limits) -> Looker {
         Looker {
             http,
             cache,
-            run_packages,
+            packages,
             limits,
             versions: Mutex::default(),
             turns: std::sync::Mutex::default(),
@@ -71,20 +71,15 @@ impl Looker {
                 &format!("the stored target can't be read: {error}"),
             ),
             Ok(Reach::Url(url)) => self.look_at_url(&url).await,
-            Ok(_) if !self.may_run(target) => Seen::failed(
-                Outcome::SandboxUnavailable,
-                "there is no sandbox yet, and only what was asked for at the shell runs without one: set `[crawl] \
-                 run_packages = true` to run what lists name too",
-            ),
             Ok(Reach::Command(argv)) => self.look_at_command(target, argv).await,
             Ok(reach @ Reach::Package { .. }) => self.look_at_package(target, &reach, clock).await,
         };
         seen.without(&private).at(target, clock.unix_seconds())
     }
 
-    /// Until there is a sandbox, code of others runs only where a person asked for exactly it, or allowed it all.
-    fn may_run(&self, target: &Target) -> bool {
-        self.run_packages || matches!(target.source.as_str(), "shell" | "starter")
+    /// What gets packages, and the jails that they run in.
+    pub(crate) fn packages(&self) -> &Packages {
+        &self.packages
     }
 
     async fn look_at_url(&self, url: &str) -> Seen {
@@ -134,12 +129,18 @@ impl Looker {
         let Some(program) = argv.next() else {
             return Seen::failed(Outcome::Interrupted, "the stored command is empty");
         };
+        let args: Vec<String> = argv.collect();
+        let jail = match self.packages.jails().commanding(&program, &args).await {
+            Ok(jail) => jail,
+            Err(error) => return Seen::not_obtained(&error, None),
+        };
         let launch = Launch {
             program,
-            args: argv.collect(),
+            args,
             env: Vec::new(),
             cwd: None,
             label: None,
+            jail: Some(Box::new(jail)),
         };
         self.run(target, launch).await
     }
@@ -153,7 +154,9 @@ impl Looker {
             Arc::clone(turns.entry(target.identity.clone()).or_default())
         };
         let _turn = turn.lock().await;
-        Seen::inspected(inspect_stdio(&launch, &self.limits).await)
+        let mut seen = Seen::inspected(inspect_stdio(&launch, &self.limits).await);
+        seen.sandbox = launch.jail.as_ref().map(|jail| jail.sandbox.level().name());
+        seen
     }
 
     /// Installs the version asked for, or the newest that is no pre-release (the newest at all where there is no other).
@@ -190,7 +193,9 @@ impl Looker {
             published_at,
             ..Artifact::default()
         };
-        let mut installed = package::install(package, version, &self.cache)
+        let mut installed = self
+            .packages
+            .install(package, version)
             .await
             .map_err(|error| (error, Some(known)))?;
         installed.artifact.published_at = installed.artifact.published_at.or(published_at);
@@ -214,7 +219,7 @@ impl Looker {
         {
             return Ok(versions.clone());
         }
-        let versions = package::versions(package).await?;
+        let versions = self.packages.versions(package).await?;
         let mut known = self.versions.lock().await;
         known.retain(|_, (at, _)| now - *at < VERSIONS_KNOWN_FOR);
         known.insert(key, (now, versions.clone()));
@@ -258,6 +263,7 @@ struct Seen {
     detail: Option<String>,
     artifact: Option<Artifact>,
     surface: Option<Surface>,
+    sandbox: Option<&'static str>,
 }
 
 impl Seen {
@@ -269,6 +275,7 @@ impl Seen {
             detail: Some(problem.to_owned()),
             artifact: None,
             surface: None,
+            sandbox: None,
         }
     }
 
@@ -296,6 +303,7 @@ impl Seen {
             detail,
             artifact: None,
             surface,
+            sandbox: None,
         }
     }
 
@@ -336,6 +344,7 @@ impl Seen {
             outcome: self.outcome,
             detail: self.detail.map(|detail| visible_within(&detail, MAX_DETAIL)),
             surface: self.surface,
+            sandbox: self.sandbox.map(str::to_owned),
         };
         Look {
             observation,

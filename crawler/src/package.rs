@@ -6,21 +6,23 @@
 //! different contracts with different dependencies, so [`Installed::artifact`] says by digest which set it was.
 //!
 //! Invariant: no code of a package runs before the server itself is started. (An index other than PyPI may offer wheels that
-//! depend on a URL, which pip builds while it resolves; PyPI takes no such uploads. Packages of such an index are to be
-//! installed within the sandbox.)
+//! depend on a URL, which pip builds while it resolves; PyPI takes no such uploads.) Clients and servers run in jails alone.
 
 mod cache;
 mod client;
 pub mod npm;
 pub mod pypi;
 
-use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use mcpindex::wire::stdio::Launch;
 use mcpindex_contract::identity::Registry;
 use mcpindex_contract::outcome::Outcome;
 use mcpindex_store::observations::Artifact;
 
+use crate::jails::Jails;
+use crate::settings::Settings;
 use crate::version;
 use cache::{Place, Record};
 
@@ -186,6 +188,22 @@ pub enum PackageError {
         /// One line of its words.
         reason: String,
     },
+    /// The client used more than it may.
+    #[error("{client} used more than {limit} {what}")]
+    OverLimit {
+        /// `npm` or `pip`.
+        client: &'static str,
+        /// What of.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+    },
+    /// There is no jail to run anything in.
+    #[error("{reason}")]
+    SandboxUnavailable {
+        /// One line.
+        reason: String,
+    },
     /// The cache can't be used.
     #[error("the package cache `{path}` can't be used: {reason}")]
     Cache {
@@ -210,6 +228,8 @@ impl PackageError {
             | PackageError::RegistryUnreachable { .. }
             | PackageError::TimedOut { .. }
             | PackageError::Client { .. } => Outcome::InstallFailed,
+            PackageError::OverLimit { .. } => Outcome::OverLimit,
+            PackageError::SandboxUnavailable { .. } => Outcome::SandboxUnavailable,
             PackageError::Cache { .. } => Outcome::Interrupted,
         }
     }
@@ -223,75 +243,111 @@ impl PackageError {
     }
 }
 
-/// Every published version, oldest first by the registry's own order of versions (semver, PEP 440); a text that is no
-/// version comes before all that are. What is withdrawn (unpublished, yanked) is listed or not as the client does.
-pub async fn versions(package: &PackageName) -> Result<Vec<PublishedVersion>, PackageError> {
-    package.check()?;
-    let mut versions = match package.registry {
-        Registry::Npm => npm::versions(package).await?,
-        Registry::Pypi => pypi::versions(package).await?,
-        Registry::Oci => return Err(package.not_found()),
-    };
-    versions.sort_by_cached_key(|published| {
-        (
-            version::sort_key(package.registry, &published.version),
-            published.version.clone(),
-        )
-    });
-    Ok(versions)
+/// Packages as one crawler gets them.
+#[derive(Clone)]
+pub struct Packages {
+    jails: Arc<Jails>,
+    cache: PathBuf,
 }
 
-/// Installs one exact version into `cache` unless it is there, and says how to start it. A range or a tag is no version.
-/// Calls for one version, in this process and in others, wait for one another.
-pub async fn install(package: &PackageName, version: &str, cache: &Path) -> Result<Installed, PackageError> {
-    package.check()?;
-    let Some(exact) = version::exact(package.registry, version) else {
-        return Err(package.no_such_version(version));
-    };
-    let place = Place::new(cache, package, &exact)?;
-    if let Some(installed) = installed_before(package, &place).await? {
-        return Ok(installed);
-    }
-    let _locked = place.lock().await?;
-    if let Some(installed) = installed_before(package, &place).await? {
-        return Ok(installed);
-    }
-    let _partial = place.start().await?;
-    let made = match package.registry {
-        Registry::Npm => npm::install(package, &exact, &place.partial).await,
-        Registry::Pypi => pypi::install(package, &exact, &place.partial).await,
-        Registry::Oci => Err(package.not_found()),
-    };
-    let record = made?;
-    place.finish(&record).await?;
-    ready(package, &place, record).await
-}
-
-/// The version as an earlier call left it; `None` when there is none, or none that still runs.
-async fn installed_before(package: &PackageName, place: &Place) -> Result<Option<Installed>, PackageError> {
-    match place.record() {
-        Some(record) if package.registry != Registry::Pypi || pypi::still_runs(&place.folder).await => {
-            ready(package, place, record).await.map(Some)
+impl Packages {
+    /// By these settings: their cache, and a jail for whatever runs.
+    pub fn new(settings: &Settings) -> Packages {
+        Packages {
+            jails: Jails::new(settings),
+            cache: settings.cache.clone(),
         }
-        _ => Ok(None),
     }
-}
 
-/// How to start what is installed. The runtime is asked anew each time, since it can change while the package does not.
-async fn ready(package: &PackageName, place: &Place, record: Record) -> Result<Installed, PackageError> {
-    let (runtime, launch) = match package.registry {
-        Registry::Npm => (
-            npm::runtime(&place.folder).await?,
-            npm::launch(package, &record.version, &place.folder)?,
-        ),
-        _ => (
-            pypi::runtime(&place.folder).await?,
-            pypi::launch(package, &record.version, &place.folder)?,
-        ),
-    };
-    Ok(Installed {
-        artifact: record.artifact(runtime),
-        launch,
-        has_install_script: record.has_install_script,
-    })
+    /// The jails that clients and servers run in.
+    pub fn jails(&self) -> &Jails {
+        &self.jails
+    }
+
+    /// Every published version, oldest first by the registry's own order of versions (semver, PEP 440); a text that is no
+    /// version comes before all that are. What is withdrawn (unpublished, yanked) is listed or not as the client does.
+    pub async fn versions(&self, package: &PackageName) -> Result<Vec<PublishedVersion>, PackageError> {
+        package.check()?;
+        let mut versions = match package.registry {
+            Registry::Npm => npm::versions(&self.jails, package).await?,
+            Registry::Pypi => pypi::versions(&self.jails, package).await?,
+            Registry::Oci => return Err(package.not_found()),
+        };
+        versions.sort_by_cached_key(|published| {
+            (
+                version::sort_key(package.registry, &published.version),
+                published.version.clone(),
+            )
+        });
+        Ok(versions)
+    }
+
+    /// Installs one exact version unless it is there, and says how to start it. A range or a tag is no version. Calls for one
+    /// version, in this process and in others, wait for one another.
+    pub async fn install(&self, package: &PackageName, version: &str) -> Result<Installed, PackageError> {
+        package.check()?;
+        let Some(exact) = version::exact(package.registry, version) else {
+            return Err(package.no_such_version(version));
+        };
+        let place = Place::new(&self.cache, package, &exact)?;
+        if let Some(installed) = self.installed_before(package, &place).await? {
+            return Ok(installed);
+        }
+        let _locked = place.lock().await?;
+        if let Some(installed) = self.installed_before(package, &place).await? {
+            return Ok(installed);
+        }
+        let _partial = place.start().await?;
+        let made = match package.registry {
+            Registry::Npm => npm::install(&self.jails, package, &exact, &place.partial).await,
+            Registry::Pypi => pypi::install(&self.jails, package, &exact, &place.partial).await,
+            Registry::Oci => Err(package.not_found()),
+        };
+        let record = made?;
+        place.finish(&record).await?;
+        self.ready(package, &place, record).await
+    }
+
+    /// The version as an earlier call left it; `None` when there is none, or none that still runs.
+    async fn installed_before(
+        &self,
+        package: &PackageName,
+        place: &Place,
+    ) -> Result<Option<Installed>, PackageError> {
+        let Some(record) = place.record() else {
+            return Ok(None);
+        };
+        let runs =
+            package.registry != Registry::Pypi || pypi::still_runs(&place.folder, self.jails.python().await?);
+        match runs {
+            true => self.ready(package, place, record).await.map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// How to start what is installed, in a jail that reads it.
+    async fn ready(
+        &self,
+        package: &PackageName,
+        place: &Place,
+        record: Record,
+    ) -> Result<Installed, PackageError> {
+        let (interpreter, mut launch) = match package.registry {
+            Registry::Npm => {
+                let node = self.jails.node().await?;
+                let launch = npm::launch(package, &record.version, &place.folder, &node.program)?;
+                (node, launch)
+            }
+            _ => {
+                let launch = pypi::launch(package, &record.version, &place.folder)?;
+                (self.jails.python().await?, launch)
+            }
+        };
+        launch.jail = Some(Box::new(self.jails.listing(vec![place.folder.clone()]).await?));
+        Ok(Installed {
+            artifact: record.artifact(interpreter.version.clone()),
+            launch,
+            has_install_script: record.has_install_script,
+        })
+    }
 }

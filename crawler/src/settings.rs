@@ -9,12 +9,18 @@ pub struct Settings {
     pub every: i64,
     /// Looks at the same time.
     pub workers: usize,
-    /// Whether packages and commands from lists may run without a sandbox.
-    pub run_packages: bool,
     /// Networks that remote targets may be in although the address rules refuse them, as `10.1.0.0/16`.
     pub allow_networks: Vec<String>,
     /// Whether `http:` URLs may be looked at (always, within `allow_networks`).
     pub allow_http: bool,
+    /// What starts itself again to enter a jail: a program whose `main` calls `mcpindex::sandbox::enter_when_asked` first.
+    pub entrance: PathBuf,
+    /// Node.js; `None` looks for `node` on PATH.
+    pub node: Option<PathBuf>,
+    /// Python; `None` looks for `python3` on PATH.
+    pub python: Option<PathBuf>,
+    /// Folders that commands may read, beside those that their lines name.
+    pub read: Vec<PathBuf>,
     /// Where packages are installed.
     pub cache: PathBuf,
     /// Seconds that a look may take before another worker takes it over.

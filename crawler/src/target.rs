@@ -162,13 +162,22 @@ impl TargetSpec {
         })
     }
 
-    /// From a command. `npx NAME` and the like are run as given; the identity is the package's. A look starts in a folder of
-    /// its own, so parts of any other command that name something in the current folder are kept as absolute paths; the
-    /// identity is that of the command as given.
+    /// From a command. `npx NAME` and the like stand for the package, which is installed and started as others are: what the
+    /// command would fetch while it runs it could not, without a network. A look starts in a folder of its own, so parts of any other
+    /// command that name something in the current folder are kept as absolute paths; the identity is that of the command as given.
     pub fn from_command(argv: &[String]) -> Result<TargetSpec, CrawlError> {
         let launched = Identity::from_launch(argv)?;
         if launched.has_secret {
             return Err(CrawlError::Credential);
+        }
+        if let Some(reach) = started_package(&launched.identity, argv) {
+            let exact = |version: String| exact(registry_of(&launched.identity)?, &version);
+            return Ok(TargetSpec {
+                // A tag or a range is what follows the newest.
+                version: launched.version.and_then(exact),
+                identity: launched.identity,
+                reach,
+            });
         }
         let argv = match launched.identity {
             Identity::Command { .. } => argv
@@ -196,6 +205,44 @@ impl TargetSpec {
             every,
             due,
         }
+    }
+}
+
+/// The package that a launch line starts, with the server's arguments; `None` where the line names the package in an option, and the
+/// program that it starts may be another one of it.
+fn started_package(identity: &Identity, argv: &[String]) -> Option<Reach> {
+    let Identity::Package {
+        name, alternative, ..
+    } = identity
+    else {
+        return None;
+    };
+    let registry = registry_of(identity)?.name();
+    let names_it = |word: &String| {
+        let read = Identity::from_reference(&format!("{registry}:{word}"));
+        read.is_ok_and(|read| matches!(read.identity, Identity::Package { name: read, .. } if read == *name))
+    };
+    let at = argv.iter().position(names_it)?;
+    let before = argv.get(at.checked_sub(1)?)?;
+    if ["-p", "--package", "--from", "--spec", "-w", "--with"].contains(&before.as_str()) {
+        return None;
+    }
+    Some(Reach::Package {
+        registry: registry.to_owned(),
+        name: name.clone(),
+        alternative: alternative.clone(),
+        args: argv[at + 1..].to_vec(),
+    })
+}
+
+/// The registry whose packages are installed here.
+fn registry_of(identity: &Identity) -> Option<Registry> {
+    match identity {
+        Identity::Package {
+            registry: registry @ (Registry::Npm | Registry::Pypi),
+            ..
+        } => Some(*registry),
+        _ => None,
     }
 }
 

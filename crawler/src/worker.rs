@@ -27,6 +27,7 @@ use crate::CrawlError;
 use crate::event::Event;
 use crate::guarded_client::GuardedClient;
 use crate::look::{Look, Looker, interrupted};
+use crate::package::Packages;
 use crate::schedule::next_due;
 use crate::settings::Settings;
 
@@ -103,7 +104,7 @@ impl Crawler {
         Ok(Crawler {
             shared: Arc::new(Shared {
                 store,
-                looker: Looker::new(http, settings.cache, settings.run_packages, limits),
+                looker: Looker::new(http, settings.cache.clone(), Packages::new(&settings), limits),
                 worker: worker_name(clock.unix_seconds()),
                 clock,
                 events,
@@ -121,6 +122,11 @@ impl Crawler {
             .look(target, self.shared.clock.as_ref())
             .await
             .observation
+    }
+
+    /// What gets packages, and the jails that they run in.
+    pub fn packages(&self) -> &Packages {
+        self.shared.looker.packages()
     }
 
     /// Tells a running crawl that there may be something due now.
@@ -434,9 +440,12 @@ mod tests {
         let settings = Settings {
             every: 86_400,
             workers: 1,
-            run_packages: false,
             allow_networks: Vec::new(),
             allow_http: false,
+            entrance: std::path::PathBuf::new(),
+            node: None,
+            python: None,
+            read: Vec::new(),
             cache: cache.path().to_owned(),
             lease: 60,
         };

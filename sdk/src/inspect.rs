@@ -348,6 +348,12 @@ fn failure(error: &WireError, ending: Option<&Ending>, stderr: &str, redactor: &
 }
 
 fn ended(method: &str, ending: &Ending, stderr: &str) -> Failure {
+    if ending.never_entered {
+        return Failure {
+            outcome: Outcome::SandboxUnavailable,
+            reason: with_last_words("the jail could not be entered".to_owned(), stderr),
+        };
+    }
     let how = match ending.exit {
         Some(status) => format!("the process ended ({status}) before `{method}` was answered"),
         None => format!("the connection ended before `{method}` was answered"),

@@ -20,6 +20,7 @@ pub mod inspect;
 pub mod login;
 pub mod pins;
 pub mod proxy;
+pub mod sandbox;
 pub mod state;
 pub mod telemetry;
 pub mod text_diff;

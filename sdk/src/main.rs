@@ -5,5 +5,5 @@ mod cli;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::run()
+    mcpindex::sandbox::enter_when_asked().unwrap_or_else(cli::run)
 }

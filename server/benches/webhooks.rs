@@ -82,6 +82,7 @@ async fn drift(store: &Store, server: usize, look: usize, now: i64) {
                 Listing::NotDeclared,
             ],
         }),
+        sandbox: None,
     };
     store
         .record_observation(&observation, None)

@@ -54,8 +54,6 @@ pub struct App {
 pub struct Crawling {
     /// Seconds between two looks at a server that is followed.
     pub every: i64,
-    /// Whether packages are run that nobody asked for at the shell.
-    pub run_packages: bool,
 }
 
 /// Handlers that few call take a clone.

@@ -122,7 +122,7 @@ pub struct Serve {
     /// Serve only; look at nothing
     #[arg(long, conflicts_with = "starter")]
     pub no_crawl: bool,
-    /// Fill the index from the starter list: runs the packages on it (it is printed first), as this user, without a sandbox
+    /// Fill the index from the starter list: runs the packages on it (it is printed first) in a sandbox
     #[arg(long)]
     pub starter: bool,
 }
@@ -138,7 +138,8 @@ Examples:
   mcpindex-server add -- python3 -m my_server --stdio
   mcpindex-server add --list targets.toml
 
-A package or a command named here runs on this machine as this user, without a sandbox.
+A package is installed without its scripts, and it or a command runs in a sandbox without network: `doctor --sandbox` tries that.
+A command may read the folders that its line names.
 Exit code 0: every server was looked at. 1: some look failed; it has its line, and is recorded.")]
 pub struct Add {
     /// The server, as a person types it.
@@ -151,7 +152,7 @@ pub struct Add {
     /// Arguments for the package's server; without SERVER, the command that starts a server
     #[arg(last = true, value_name = "ARGUMENTS", conflicts_with = "list")]
     pub rest: Vec<String>,
-    /// Add every server of a TOML list; its packages run only where `[crawl] run_packages` is true
+    /// Add every server of a TOML list
     #[arg(long, value_name = "FILE")]
     pub list: Option<PathBuf>,
     /// Only add: `serve` or `crawl` looks later
@@ -174,7 +175,7 @@ Examples:
   mcpindex-server backfill npm:@modelcontextprotocol/server-filesystem --last 4 -- /srv/files
   mcpindex-server backfill pypi:mcp-server-time --last 3
 
-The package runs on this machine as this user, without a sandbox, once for each version.
+Each version is installed without its scripts, and runs in a sandbox without network.
 Exit code 0: every version was determined. 1: some look failed; it has its line, and is recorded.")]
 #[command(group = clap::ArgGroup::new("which").required(true))]
 pub struct Backfill {
@@ -472,6 +473,9 @@ pub struct Doctor {
     /// Do not ask the providers that people sign in with
     #[arg(long)]
     pub offline: bool,
+    /// Build a jail of each level, try to break out of it, and print what held; nothing else is checked
+    #[arg(long)]
+    pub sandbox: bool,
 }
 
 impl Arguments {

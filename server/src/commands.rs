@@ -22,6 +22,7 @@ use anyhow::Context as _;
 use mcpindex::clock::{Clock, SystemClock};
 use mcpindex_contract::surface::{Listing, MemberKind, Surface};
 use mcpindex_crawler::guarded_client::GuardedClient;
+use mcpindex_crawler::package::Packages;
 use mcpindex_crawler::target::TargetSpec;
 use mcpindex_crawler::worker::Crawler;
 use mcpindex_store::Store;
@@ -179,6 +180,11 @@ impl Looker {
             store: store.clone(),
             crawler,
         })
+    }
+
+    /// What gets packages, and the jails that they run in.
+    pub(crate) fn packages(&self) -> &Packages {
+        self.crawler.packages()
     }
 
     /// Looks at one version (`None`: the newest) and records what came of it.

@@ -125,12 +125,16 @@ pub struct CrawlSettings {
     pub every: Every,
     /// Looks at the same time.
     pub workers: usize,
-    /// Whether packages and commands from lists run, without a sandbox.
-    pub run_packages: bool,
     /// Private networks that servers may be in.
     pub allow_networks: Vec<String>,
     /// Whether plain `http:` is used outside of those networks.
     pub allow_http: bool,
+    /// Node.js, where it is not `node` on PATH.
+    pub node: Option<PathBuf>,
+    /// Python, where it is not `python3` on PATH.
+    pub python: Option<PathBuf>,
+    /// Folders that commands may read in the sandbox, beside those that their lines name.
+    pub read: Vec<PathBuf>,
     /// Where packages are installed; `None` is `packages` in the data folder.
     pub cache: Option<PathBuf>,
     /// A list of servers to follow.
@@ -230,7 +234,9 @@ impl Settings {
             crawl: CrawlSettings {
                 every: Every::DAY,
                 workers: 4,
-                run_packages: false,
+                node: None,
+                python: None,
+                read: Vec::new(),
                 allow_networks: Vec::new(),
                 allow_http: false,
                 cache: None,
@@ -305,9 +311,12 @@ impl Settings {
         mcpindex_crawler::settings::Settings {
             every: self.crawl.every.seconds(),
             workers: self.crawl.workers,
-            run_packages: self.crawl.run_packages,
             allow_networks: self.crawl.allow_networks.clone(),
             allow_http: self.crawl.allow_http,
+            entrance: this_program(),
+            node: self.crawl.node.clone(),
+            python: self.crawl.python.clone(),
+            read: self.crawl.read.clone(),
             cache: self.cache(),
             lease: LEASE_SECONDS,
         }
@@ -496,6 +505,12 @@ fn one_line(text: &str) -> String {
     text.lines().collect::<Vec<_>>().join("; ")
 }
 
+/// What starts itself again to enter a jail.
+pub(crate) fn this_program() -> PathBuf {
+    // Where that can't be known there is no sandbox, and the reason is said with it.
+    std::env::current_exe().unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -575,7 +590,7 @@ mod tests {
         );
         check_refused(
             "[crawl]\ntimeout = 3\n",
-            "etc/mcpindex.toml:2: unknown key `timeout` in [crawl]; known are every, workers, run_packages, allow_networks, allow_http, cache, targets",
+            "etc/mcpindex.toml:2: unknown key `timeout` in [crawl]; known are every, workers, allow_networks, allow_http, node, python, read, cache, targets",
         );
         check_refused(
             "[craw]\n",
@@ -646,13 +661,16 @@ mod tests {
     fn a_variable_has_the_type_of_its_setting() {
         let settings = with_variables(&[
             ("MCPINDEX_CRAWL_ALLOW_NETWORKS", "10.1.0.0/16, 192.168.0.0/24"),
-            ("MCPINDEX_CRAWL_RUN_PACKAGES", "true"),
+            ("MCPINDEX_CRAWL_READ", "/srv/a,/srv/b"),
             ("MCPINDEX_CRAWL_EVERY", ""),
             ("MCPINDEX_SOMEONE_ELSES", "1"),
         ])
         .expect("right");
         assert_eq!(settings.crawl.allow_networks, ["10.1.0.0/16", "192.168.0.0/24"]);
-        assert!(settings.crawl.run_packages);
+        assert_eq!(
+            settings.crawl.read,
+            [PathBuf::from("/srv/a"), PathBuf::from("/srv/b")]
+        );
         assert_eq!(settings.crawl.every.seconds(), 86_400);
 
         let refused = |name, value| {

@@ -11,6 +11,10 @@ use mcpindex_server::{commands, exit, logging, output};
 const LAST_WAIT: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
+    mcpindex::sandbox::enter_when_asked().unwrap_or_else(start)
+}
+
+fn start() -> ExitCode {
     // Before anything that could speak TLS. An error says that a provider is there already, and then all is well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let arguments = match Arguments::try_parse() {

@@ -158,8 +158,7 @@ fn way_out(outcome: Outcome) -> Option<&'static str> {
              for example MCPINDEX_CRAWL_ALLOW_NETWORKS=10.0.0.0/8",
         ),
         Outcome::SandboxUnavailable => Some(
-            "packages and commands of a list run only where `[crawl] run_packages = true`; \
-             name one at the shell to run it now",
+            "nothing runs here without a sandbox that holds; `mcpindex-server doctor --sandbox` shows what is missing",
         ),
         Outcome::NeedsConfig => Some(
             "give the server's arguments after `--`; keys are not handed to servers yet, so one that needs a key can't be looked at",

@@ -46,6 +46,7 @@ migrations! {
     17 "0017_feed_paths",
     18 "0018_search_order",
     19 "0019_queue",
+            20 "0020_crawl",
 }
 
 /// From this migration on there are approvals.

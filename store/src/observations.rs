@@ -53,6 +53,8 @@ pub struct NewObservation {
     pub detail: Option<String>,
     /// What was declared; present exactly when the outcome has a surface.
     pub surface: Option<Surface>,
+    /// The level of the walls that it ran behind; `None` where nothing was run.
+    pub sandbox: Option<String>,
 }
 
 /// What finishing a lease does to its target.
@@ -102,13 +104,15 @@ pub struct ObservationRecord {
     pub server_info: Option<String>,
     /// How many tools were listed; `None` when that could not be determined.
     pub tools: Option<i64>,
+    /// The level of the walls that it ran behind; `None` where nothing was run.
+    pub sandbox: Option<String>,
 }
 
 macro_rules! observation {
     ($rest:literal) => {
         concat!(
             "SELECT o.id, o.identity, o.version, o.integrity, o.dependencies, o.runtime, o.published_at, o.context,
-                 o.observed_at, o.outcome, o.detail, s.digest, s.protocol_version, s.server_info, s.tools
+                 o.observed_at, o.outcome, o.detail, s.digest, s.protocol_version, s.server_info, s.tools, o.sandbox
              FROM observation o LEFT JOIN surface s ON s.record = o.record
              WHERE ",
             $rest
@@ -132,6 +136,7 @@ type ObservationRow = (
     Option<String>,
     Option<String>,
     Option<i64>,
+    Option<String>,
 );
 
 fn observation_from_row(row: ObservationRow) -> Result<ObservationRecord, StoreError> {
@@ -157,6 +162,7 @@ fn observation_from_row(row: ObservationRow) -> Result<ObservationRecord, StoreE
         protocol_version: restored_option(row.12)?,
         server_info: restored_option(row.13)?,
         tools: row.14,
+        sandbox: restored_option(row.15)?,
     })
 }
 
@@ -356,8 +362,8 @@ async fn insert(
     Ok(on!(*session, connection => {
         sqlx::query_scalar(
             "INSERT INTO observation (identity, context, version_key, version, integrity, dependencies, runtime,
-                 published_at, observed_at, outcome, detail, record)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) RETURNING id",
+                 published_at, observed_at, outcome, detail, record, sandbox)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) RETURNING id",
         )
         .bind(&*identity)
         .bind(context)
@@ -371,6 +377,7 @@ async fn insert(
         .bind(observation.outcome.name())
         .bind(observation.detail.as_deref().map(stored))
         .bind(record)
+        .bind(observation.sandbox.as_deref().map(stored))
         .fetch_one(connection).await?
     }))
 }

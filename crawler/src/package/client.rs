@@ -1,7 +1,7 @@
 //! One call of a package client (`npm`, `python3 -m pip`, `node`), within limits.
 //!
-//! The client inherits our environment, since that is how it knows the user's registry, proxy and certificates; it runs in
-//! a folder that holds nothing else, so that no project's settings reach it.
+//! It runs in a jail, and gets of our environment what tells it the user's registry, proxy and certificates; it runs in a folder that
+//! holds nothing else, so that no project's settings reach it.
 //!
 //! Invariant: a call ends, with its whole process group, within its time limit or when its future is dropped; what it
 //! wrote is bounded; and its words reach an error as one line without control characters.
@@ -10,10 +10,13 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use mcpindex::sandbox::{self, Exceeded, Watch};
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessGroup};
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::Command;
 
 use super::PackageError;
+use crate::jails::{Jails, Workplace};
 
 /// How long one call may take.
 pub const TIME_LIMIT: Duration = Duration::from_secs(180);
@@ -29,7 +32,7 @@ const MAX_REASON: usize = 300;
 
 /// A call to be made.
 pub(super) struct Call<'a> {
-    /// The program's name, looked up on PATH, or its path.
+    /// The program's path.
     pub program: &'a str,
     /// What errors call it.
     pub client: &'static str,
@@ -39,8 +42,10 @@ pub(super) struct Call<'a> {
     pub args: &'a [String],
     /// Where it runs.
     pub directory: &'a Path,
-    /// Variables set on top of ours.
+    /// Variables set on top of those for every client.
     pub env: &'a [(&'static str, &'static str)],
+    /// Whose jail it runs in.
+    pub jails: &'a Jails,
 }
 
 /// What a call that ended wrote.
@@ -63,55 +68,83 @@ impl Drop for Running {
 
 /// Makes the call. An exit status other than 0 is no error here: what it means is the caller's to read from the words.
 pub(super) async fn run(call: &Call<'_>) -> Result<Output, PackageError> {
-    run_within(call, TIME_LIMIT).await
+    let Workplace {
+        jail,
+        home,
+        variables,
+    } = call.jails.installing(call.directory).await?;
+    let mut command = jail.command(home.path(), call.directory, call.program, call.args);
+    command
+        .envs(variables)
+        .envs(call.env.iter().copied())
+        .env("LANG", "C.UTF-8")
+        .env("NO_COLOR", "1");
+    let watch = |leader| Watch::new(&jail, home.path(), leader);
+    run_within(command, (call.client, call.registry), watch, TIME_LIMIT).await
 }
 
-async fn run_within(call: &Call<'_>, limit: Duration) -> Result<Output, PackageError> {
-    let mut command = CommandWrap::with_new(call.program, |command| {
-        command
-            .args(call.args)
-            .current_dir(call.directory)
-            .envs(call.env.iter().copied())
-            .env("NO_COLOR", "1")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-    });
+async fn run_within(
+    command: std::process::Command,
+    (client, registry): (&'static str, &'static str),
+    watch: impl Fn(u32) -> Watch,
+    limit: Duration,
+) -> Result<Output, PackageError> {
+    let mut command = Command::from(command);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut command = CommandWrap::from(command);
     command.wrap(ProcessGroup::leader()).wrap(KillOnDrop);
     let mut child = command.spawn().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => PackageError::ClientMissing {
-            client: call.client,
-            registry: call.registry,
-        },
-        _ => failed(call.client, &error.to_string()),
+        std::io::ErrorKind::NotFound => PackageError::ClientMissing { client, registry },
+        _ => failed(client, &error.to_string()),
     })?;
+    let watch = child.id().map(watch);
     let stdout = child.stdout().take();
     let stderr = child.stderr().take();
     let mut running = Running(child);
-    let ended = tokio::time::timeout(limit, async {
+    let ended = async {
         let (stdout, stderr) = tokio::join!(read_all(stdout), read_end(stderr));
         let status = running
             .0
             .wait()
             .await
-            .map_err(|error| failed(call.client, &error.to_string()))?;
+            .map_err(|error| failed(client, &error.to_string()))?;
         let Some(stdout) = stdout else {
             return Err(failed(
-                call.client,
+                client,
                 &format!("it wrote more than {} MiB", MAX_OUTPUT >> 20),
             ));
         };
+        let stderr = String::from_utf8_lossy(&stderr).into_owned();
+        if sandbox::never_entered(Some(status), &stderr) {
+            let reason = one_line(&stderr);
+            return Err(PackageError::SandboxUnavailable { reason });
+        }
         Ok(Output {
             success: status.success(),
             stdout: String::from_utf8_lossy(&stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&stderr).into_owned(),
+            stderr,
         })
-    })
-    .await;
-    ended.unwrap_or(Err(PackageError::TimedOut {
-        client: call.client,
-        seconds: limit.as_secs(),
-    }))
+    };
+    let exceeded = async {
+        match watch {
+            Some(watch) => watch.exceeded().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        ended = tokio::time::timeout(limit, ended) => ended.unwrap_or(Err(PackageError::TimedOut {
+            client,
+            seconds: limit.as_secs(),
+        })),
+        Exceeded { what, limit } = exceeded => Err(PackageError::OverLimit {
+            client,
+            what,
+            limit,
+        }),
+    }
 }
 
 /// Everything, or `None` when it is more than [`MAX_OUTPUT`]. A pipe that breaks ends as one that is closed.
@@ -168,20 +201,25 @@ pub(super) fn one_line(words: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use mcpindex::sandbox::{JailLimits, Level, Sandbox};
+
     use super::*;
+
+    async fn started(command: std::process::Command, limit: Duration) -> Result<Output, PackageError> {
+        let limits = JailLimits::installing();
+        let nobody = Sandbox::at(Level::Landlock, Path::new("")).unwrap();
+        let watch = |leader| Watch::new(&nobody.jail(limits), Path::new("/proc/none"), leader);
+        run_within(command, ("npm", "npm"), watch, limit).await
+    }
 
     async fn shell(script: &str, limit: Duration) -> Result<Output, PackageError> {
         let directory = tempfile::tempdir().unwrap();
-        let args = ["-c".to_owned(), script.to_owned()];
-        let call = Call {
-            program: "sh",
-            client: "npm",
-            registry: "npm",
-            args: &args,
-            directory: directory.path(),
-            env: &[("LEVEL", "7")],
-        };
-        run_within(&call, limit).await
+        let mut command = std::process::Command::new("sh");
+        command
+            .args(["-c", script])
+            .current_dir(directory.path())
+            .env("LEVEL", "7");
+        started(command, limit).await
     }
 
     #[tokio::test]
@@ -235,16 +273,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_program_that_is_not_there_is_named() {
-        let directory = tempfile::tempdir().unwrap();
-        let call = Call {
-            program: "mcpindex-no-such-client",
-            client: "npm",
-            registry: "npm",
-            args: &[],
-            directory: directory.path(),
-            env: &[],
-        };
-        insta::assert_snapshot!(run(&call).await.unwrap_err(), @"`npm` is not installed; it is needed for npm packages");
+        let command = std::process::Command::new("mcpindex-no-such-client");
+        insta::assert_snapshot!(started(command, TIME_LIMIT).await.unwrap_err(), @"`npm` is not installed; it is needed for npm packages");
     }
 
     #[test]

@@ -21,6 +21,7 @@ use time::format_description::well_known::Rfc3339;
 use super::cache::Record;
 use super::client::{Call, Output, failed, one_line, run};
 use super::{PackageError, PackageName, PublishedVersion};
+use crate::jails::Jails;
 use crate::version;
 
 /// What errors call the client.
@@ -119,22 +120,28 @@ fn install_arguments(package: &PackageName) -> Vec<String> {
     arguments
 }
 
-async fn npm(arguments: &[String], directory: &Path) -> Result<Output, PackageError> {
+async fn npm(jails: &Jails, arguments: &[String], directory: &Path) -> Result<Output, PackageError> {
+    let npm = jails.npm().await?.display().to_string();
+    let line = [&[npm], arguments].concat();
     run(&Call {
-        program: "npm",
+        program: &jails.node().await?.program.display().to_string(),
         client: CLIENT,
         registry: "npm",
-        args: arguments,
+        args: &line,
         directory,
         env: &[],
+        jails,
     })
     .await
 }
 
 /// The published versions, in the client's order.
-pub(super) async fn versions(package: &PackageName) -> Result<Vec<PublishedVersion>, PackageError> {
+pub(super) async fn versions(
+    jails: &Jails,
+    package: &PackageName,
+) -> Result<Vec<PublishedVersion>, PackageError> {
     let empty = tempfile::tempdir().map_err(|error| failed(CLIENT, &error.to_string()))?;
-    let output = npm(&view_arguments(package), empty.path()).await?;
+    let output = npm(jails, &view_arguments(package), empty.path()).await?;
     read_view(package, &output)
 }
 
@@ -236,6 +243,7 @@ fn last_words(stderr: &str) -> String {
 
 /// Installs the version into the empty `folder`.
 pub(super) async fn install(
+    jails: &Jails,
     package: &PackageName,
     exact: &str,
     folder: &Path,
@@ -245,7 +253,7 @@ pub(super) async fn install(
         .map_err(|error| failed(CLIENT, &error.to_string()))?;
     let arguments = install_arguments(package);
     // The publication times come from a second question, asked at the same time; they are for show, so that its failure is none.
-    let (output, published) = tokio::join!(npm(&arguments, folder), versions(package));
+    let (output, published) = tokio::join!(npm(jails, &arguments, folder), versions(jails, package));
     let output = output?;
     if !output.success {
         return Err(install_error(package, exact, &output));
@@ -373,23 +381,14 @@ fn read_lock(
     })
 }
 
-/// `node v20.20.2`.
-pub(super) async fn runtime(folder: &Path) -> Result<String, PackageError> {
-    let args = ["--version".to_owned()];
-    let call = Call {
-        program: "node",
-        client: "node",
-        registry: "npm",
-        args: &args,
-        directory: folder,
-        env: &[],
-    };
-    Ok(format!("node {}", one_line(&run(&call).await?.stdout)))
-}
-
 /// How to start what is installed in `folder`: with `node`, when the program is JavaScript by its ending or its first line,
 /// otherwise as it is.
-pub(super) fn launch(package: &PackageName, version: &str, folder: &Path) -> Result<Launch, PackageError> {
+pub(super) fn launch(
+    package: &PackageName,
+    version: &str,
+    folder: &Path,
+    node: &Path,
+) -> Result<Launch, PackageError> {
     let home = folder.join("node_modules").join(&package.name);
     let manifest = std::fs::read_to_string(home.join("package.json"))
         .map_err(|error| failed(CLIENT, &format!("package.json: {error}")))?;
@@ -401,9 +400,10 @@ pub(super) fn launch(package: &PackageName, version: &str, folder: &Path) -> Res
     };
     let script = program.display().to_string();
     let first_line = first_line(&program).map_err(|error| failed(CLIENT, &error.to_string()))?;
+    let node = node.display().to_string();
     let (program, args) = match node_options(&first_line) {
-        Some(options) => ("node".to_owned(), [options, vec![script]].concat()),
-        None if is_javascript(&program) => ("node".to_owned(), vec![script]),
+        Some(options) => (node, [options, vec![script]].concat()),
+        None if is_javascript(&program) => (node, vec![script]),
         None => (script, Vec::new()),
     };
     Ok(Launch {
@@ -412,6 +412,7 @@ pub(super) fn launch(package: &PackageName, version: &str, folder: &Path) -> Res
         env: Vec::new(),
         cwd: None,
         label: None,
+        jail: None,
     })
 }
 

@@ -16,6 +16,7 @@ use serde::Deserialize;
 use super::cache::Record;
 use super::client::{Call, Output, failed, one_line, run};
 use super::{PackageError, PackageName, PublishedVersion};
+use crate::jails::{Interpreter, Jails};
 use crate::version;
 
 pub(super) use launch::launch;
@@ -86,9 +87,14 @@ fn arguments(package: &PackageName, command: &[&str]) -> Vec<String> {
     arguments
 }
 
-async fn pip(package: &PackageName, command: &[&str], directory: &Path) -> Result<Output, PackageError> {
+async fn pip(
+    jails: &Jails,
+    package: &PackageName,
+    command: &[&str],
+    directory: &Path,
+) -> Result<Output, PackageError> {
     let output = run(&Call {
-        program: "python3",
+        program: &jails.python().await?.program.display().to_string(),
         client: "python3",
         registry: "pypi",
         args: &arguments(package, command),
@@ -98,6 +104,7 @@ async fn pip(package: &PackageName, command: &[&str], directory: &Path) -> Resul
         } else {
             NEUTRAL
         },
+        jails,
     })
     .await?;
     if output.stderr.contains("No module named pip") {
@@ -110,9 +117,13 @@ async fn pip(package: &PackageName, command: &[&str], directory: &Path) -> Resul
 }
 
 /// The published versions, in the client's order: those that this machine's Python can take.
-pub(super) async fn versions(package: &PackageName) -> Result<Vec<PublishedVersion>, PackageError> {
+pub(super) async fn versions(
+    jails: &Jails,
+    package: &PackageName,
+) -> Result<Vec<PublishedVersion>, PackageError> {
     let empty = tempfile::tempdir().map_err(|error| failed(CLIENT, &error.to_string()))?;
     let output = pip(
+        jails,
         package,
         &["index", "versions", "--pre", &package.name],
         empty.path(),
@@ -198,18 +209,20 @@ fn other_python(stderr: &str, exact: Option<&str>) -> Option<String> {
 
 /// Installs the version into the empty `folder`.
 pub(super) async fn install(
+    jails: &Jails,
     package: &PackageName,
     exact: &str,
     folder: &Path,
 ) -> Result<Record, PackageError> {
     let make = ["-m", "venv", "--without-pip", ENVIRONMENT].map(str::to_owned);
     let call = Call {
-        program: "python3",
+        program: &jails.python().await?.program.display().to_string(),
         client: "python3",
         registry: "pypi",
         args: &make,
         directory: folder,
         env: &[],
+        jails,
     };
     let made = run(&call).await?;
     if made.stderr.contains("No module named venv") {
@@ -233,10 +246,10 @@ pub(super) async fn install(
         "--report=report.json",
         requirement.as_str(),
     ];
-    let output = pip(package, &command, folder).await?;
+    let output = pip(jails, package, &command, folder).await?;
     if !output.success {
         if let Some(missing) = Missing::read(package, exact, &output.stderr) {
-            return Err(missing.explain(package, exact).await);
+            return Err(missing.explain(jails, package, exact).await);
         }
         return Err(match other_python(&output.stderr, Some(exact)) {
             Some(needed) => failed(CLIENT, &format!("{requirement} needs another Python ({needed})")),
@@ -285,9 +298,9 @@ impl Missing {
     }
 
     /// Asks which versions there are, wheels or not.
-    async fn explain(self, package: &PackageName, exact: &str) -> PackageError {
+    async fn explain(self, jails: &Jails, package: &PackageName, exact: &str) -> PackageError {
         match self {
-            Missing::Own => match versions(package).await {
+            Missing::Own => match versions(jails, package).await {
                 Ok(published) => explain_own(package, exact, &published),
                 Err(error) => error,
             },
@@ -296,7 +309,7 @@ impl Missing {
                     name,
                     ..package.clone()
                 };
-                match versions(&dependency).await {
+                match versions(jails, &dependency).await {
                     Ok(_) => {
                         let version = if asked.is_empty() {
                             "in any version".to_owned()
@@ -440,37 +453,17 @@ fn read_report(package: &PackageName, text: &str) -> Result<Record, PackageError
     })
 }
 
-/// Whether the environment still fits the machine's Python: one that was replaced by another (3.11 by 3.13) looks for its
-/// packages in another folder.
-pub(super) async fn still_runs(folder: &Path) -> bool {
-    let Ok(runtime) = runtime(folder).await else {
-        return false;
-    };
-    let minor = runtime
+/// Whether the environment still fits the machine's Python: one that was replaced by another looks for its packages in another folder.
+pub(super) fn still_runs(folder: &Path, python: &Interpreter) -> bool {
+    let environment = folder.join(ENVIRONMENT);
+    let minor = python
+        .version
         .trim_start_matches("python ")
         .rsplit_once('.')
         .map_or("", |(minor, _)| minor);
-    folder
-        .join(ENVIRONMENT)
-        .join("lib")
-        .join(format!("python{minor}"))
-        .join("site-packages")
-        .is_dir()
-}
-
-/// `python 3.11.7`. Python answers this before it reads the environment, whose `.pth` files are code of packages.
-pub(super) async fn runtime(folder: &Path) -> Result<String, PackageError> {
-    let python = folder.join(ENVIRONMENT).join("bin/python").display().to_string();
-    let args = ["--version".to_owned()];
-    let call = Call {
-        program: &python,
-        client: "python3",
-        registry: "pypi",
-        args: &args,
-        directory: folder,
-        env: &[],
-    };
-    Ok(one_line(&run(&call).await?.stdout).replace("Python ", "python "))
+    let same = |one: &Path, other: &Path| matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other);
+    let packages = environment.join("lib").join(format!("python{minor}"));
+    same(&environment.join("bin/python"), &python.program) && packages.join("site-packages").is_dir()
 }
 
 #[cfg(test)]

@@ -500,7 +500,10 @@ async fn settings_that_can_t_work_are_named() {
         let mut settings = mcpindex_crawler::settings::Settings {
             every: DAY,
             workers: 1,
-            run_packages: false,
+            entrance: crate::desk::FIXTURE.into(),
+            node: None,
+            python: None,
+            read: Vec::new(),
             allow_networks: Vec::new(),
             allow_http: false,
             cache: tempfile::tempdir().unwrap().path().to_owned(),

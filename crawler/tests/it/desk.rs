@@ -1,5 +1,6 @@
 //! A crawl set up for a test: loopback allowed, a clock that stands still.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -65,15 +66,7 @@ impl Desk {
     fn with_limits(store: &Store, limits: Limits, change: impl FnOnce(&mut Settings)) -> Desk {
         install_tls_provider();
         let cache = tempfile::tempdir().unwrap();
-        let mut settings = Settings {
-            every: DAY,
-            workers: 3,
-            run_packages: false,
-            allow_networks: vec!["127.0.0.0/8".to_owned()],
-            allow_http: false,
-            cache: cache.path().to_owned(),
-            lease: 60,
-        };
+        let mut settings = settings(cache.path());
         change(&mut settings);
         let (sender, events) = mpsc::unbounded_channel();
         let clock = Arc::new(TestClock(AtomicI64::new(NOW)));
@@ -117,8 +110,24 @@ impl Desk {
     }
 }
 
+/// Settings for a test that looks at servers on loopback.
+pub(crate) fn settings(cache: &Path) -> Settings {
+    Settings {
+        every: DAY,
+        workers: 3,
+        allow_networks: vec!["127.0.0.0/8".to_owned()],
+        allow_http: false,
+        entrance: FIXTURE.into(),
+        node: None,
+        python: None,
+        read: Vec::new(),
+        cache: cache.to_owned(),
+        lease: 60,
+    }
+}
+
 /// The sdk's fixture server: a real MCP server that behaves as its argument says.
-const FIXTURE: &str = env!("CARGO_BIN_EXE_crawler-fixture-server");
+pub(crate) const FIXTURE: &str = env!("CARGO_BIN_EXE_crawler-fixture-server");
 
 /// The fixture server as a command.
 pub(crate) fn fixture(arguments: &[&str]) -> TargetSpec {

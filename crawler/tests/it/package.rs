@@ -5,11 +5,14 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use mcpindex::wire::stdio::Launch;
 use mcpindex_contract::identity::Registry;
 use mcpindex_contract::outcome::Outcome;
-use mcpindex_crawler::package::{Installed, PackageError, PackageName, PublishedVersion, install, versions};
+use mcpindex_crawler::package::{Installed, PackageError, PackageName, Packages, PublishedVersion};
 use secrecy::ExposeSecret;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+
+use crate::desk::settings;
 
 fn npm(name: &str) -> PackageName {
     PackageName {
@@ -26,32 +29,40 @@ fn pypi(name: &str) -> PackageName {
     }
 }
 
+fn packages(cache: &Path) -> Packages {
+    Packages::new(&settings(cache))
+}
+
 async fn versions_of(package: &PackageName) -> Result<Vec<PublishedVersion>, PackageError> {
-    match versions(package).await {
-        Err(error) if error.is_transient() => versions(package).await,
+    let cache = tempfile::tempdir().unwrap();
+    let packages = packages(cache.path());
+    match packages.versions(package).await {
+        Err(error) if error.is_transient() => packages.versions(package).await,
         answer => answer,
     }
 }
 
 async fn installed(package: &PackageName, version: &str, cache: &Path) -> Result<Installed, PackageError> {
-    match install(package, version, cache).await {
-        Err(error) if error.is_transient() => install(package, version, cache).await,
+    let packages = packages(cache);
+    match packages.install(package, version).await {
+        Err(error) if error.is_transient() => packages.install(package, version).await,
         answer => answer,
     }
 }
 
-/// Starts what was installed, in an empty folder, and gives its answer to `initialize`.
+/// Starts what was installed in its jail, and gives its answer to `initialize`.
 async fn first_answer(installed: &Installed) -> String {
-    let folder = tempfile::tempdir().unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let Launch { program, args, .. } = &installed.launch;
+    let jail = installed.launch.jail.as_ref().unwrap();
     let environment = installed
         .launch
         .env
         .iter()
         .map(|(name, value)| (name, value.expose_secret()));
-    let mut server = tokio::process::Command::new(&installed.launch.program)
-        .args(&installed.launch.args)
+    let command = jail.command(home.path(), home.path(), program, args);
+    let mut server = tokio::process::Command::from(command)
         .envs(environment)
-        .current_dir(folder.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -132,7 +143,7 @@ async fn two_versions_of_an_npm_server_start_side_by_side() {
         );
         assert!(first_answer(&first).await.contains("serverInfo"));
 
-        let second = install(&package, version, cache.path()).await.unwrap();
+        let second = packages(cache.path()).install(&package, version).await.unwrap();
         assert_eq!(second.artifact, first.artifact);
         assert_eq!(
             (second.launch.program, second.launch.args),
@@ -223,15 +234,20 @@ async fn a_name_that_is_none_never_reaches_a_client() {
         pypi("-r"),
         pypi("./x"),
     ] {
-        let error = versions(&package).await.unwrap_err();
+        let error = packages(cache.path()).versions(&package).await.unwrap_err();
         assert_eq!(error.outcome(), Outcome::PackageNotFound, "{error}");
-        let error = install(&package, "1.0.0", cache.path()).await.err().unwrap();
+        let error = packages(cache.path())
+            .install(&package, "1.0.0")
+            .await
+            .err()
+            .unwrap();
         assert_eq!(error.outcome(), Outcome::PackageNotFound, "{error}");
     }
 }
 
 #[tokio::test]
 async fn a_registry_out_of_reach_is_a_passing_failure() {
+    let cache = tempfile::tempdir().unwrap();
     // A port of this machine that nobody listens on.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let closed = format!("http://127.0.0.1:{}/", listener.local_addr().unwrap().port());
@@ -240,17 +256,20 @@ async fn a_registry_out_of_reach_is_a_passing_failure() {
         alternative: Some(closed),
         ..pypi("mcp-server-time")
     };
-    let error = versions(&package).await.unwrap_err();
+    let error = packages(cache.path()).versions(&package).await.unwrap_err();
     assert!(error.is_transient(), "{error}");
     assert_eq!(error.outcome(), Outcome::InstallFailed);
-    let cache = tempfile::tempdir().unwrap();
-    let error = install(&package, "2025.7.1", cache.path()).await.err().unwrap();
+    let error = packages(cache.path())
+        .install(&package, "2025.7.1")
+        .await
+        .err()
+        .unwrap();
     assert!(error.is_transient(), "{error}");
 
     let package = PackageName {
         alternative: Some("file:///x".to_owned()),
         ..package
     };
-    let error = versions(&package).await.unwrap_err();
+    let error = packages(cache.path()).versions(&package).await.unwrap_err();
     insta::assert_snapshot!(error, @"pip failed: `file:///x` is no http(s) URL of a registry");
 }

@@ -138,11 +138,22 @@ fn a_command_keeps_its_identity_and_gets_absolute_paths_for_what_is_in_the_curre
 }
 
 #[test]
-fn a_launcher_command_is_the_packages_server_and_runs_as_given() {
-    let spec = TargetSpec::from_command(&words("npx -y @demo/server@2.0.0 src")).unwrap();
-    assert_eq!(
-        shown(Ok(spec)),
-        r#"npm:@demo/server 2.0.0 {"command":["npx","-y","@demo/server@2.0.0","src"]}"#
+fn a_launcher_command_is_the_packages_server_and_is_installed_as_others_are() {
+    let check = |line: &str, expected: &str| {
+        assert_eq!(shown(TargetSpec::from_command(&words(line))), expected, "{line}");
+    };
+    check(
+        "npx -y @demo/server@2.0.0 src",
+        r#"npm:@demo/server 2.0.0 {"package":{"registry":"npm","name":"@demo/server","args":["src"]}}"#,
+    );
+    check(
+        "uvx demo-server@latest --path /srv",
+        r#"pypi:demo-server - {"package":{"registry":"pypi","name":"demo-server","args":["--path","/srv"]}}"#,
+    );
+    // Which program of the package it starts is said apart.
+    check(
+        "uvx --from demo-server other-program",
+        r#"pypi:demo-server - {"command":["uvx","--from","demo-server","other-program"]}"#,
     );
     let empty = TargetSpec::from_command(&[]).unwrap_err();
     assert_eq!(empty.to_string(), "the command is empty");

@@ -57,6 +57,7 @@ pub(super) fn resolve(
         label: Identity::from_launch(command)
             .ok()
             .map(|launched| launched.identity.to_string()),
+        jail: None,
     })
 }
 

@@ -1,7 +1,7 @@
 //! A server as a child process: one JSON-RPC message a line on stdin and stdout.
 //!
 //! The child gets a minimal environment, a working directory of its own and a process group of its own, which is killed
-//! as a whole, also when the inspection is dropped half-way; what left the group on purpose is the sandbox's business.
+//! as a whole, also when the inspection is dropped half-way. In a jail ([`Launch::jail`]) everything that it started ends with it.
 //!
 //! Invariant: nothing here waits for the child's good will: a line without an end, a pipe that a grandchild keeps open
 //! and a process that ignores signals all end at a limit.
@@ -20,7 +20,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
 
+use crate::sandbox::{self, Exceeded, Jail, Watch};
 use crate::wire::error::WireError;
 use crate::wire::limits::Limits;
 use home::Home;
@@ -50,6 +52,8 @@ pub struct Launch {
     /// Names the empty directory, which is the server's HOME too: looks with one label find it under one path, unless they
     /// run at the same time. Without a label its path is new each time.
     pub label: Option<String>,
+    /// What it runs in; `None`: as this program does. In a jail a working directory is one that it may read.
+    pub jail: Option<Box<Jail>>,
 }
 
 /// How a process ended, and what it said on stderr.
@@ -59,6 +63,8 @@ pub(crate) struct Ending {
     pub(crate) exit: Option<ExitStatus>,
     /// The last bytes of stderr, read as UTF-8.
     pub(crate) stderr: String,
+    /// Whether what ended was the jail, before there was a server in it.
+    pub(crate) never_entered: bool,
 }
 
 /// The running server. Dropping it kills its process group.
@@ -77,6 +83,9 @@ pub(in crate::wire) struct Stdio {
     total_bytes: usize,
     home: Arc<Home>,
     closed: bool,
+    is_jailed: bool,
+    /// Ends when the jail's processes use too much.
+    watch: Option<AbortOnDropHandle<Exceeded>>,
 }
 
 impl Stdio {
@@ -101,13 +110,20 @@ impl Stdio {
                 cwd.display()
             )));
         }
-        let mut command = Command::new(&launch.program);
+        let mut command = match &launch.jail {
+            Some(jail) => Command::from(jail.command(home.path(), cwd, &launch.program, &launch.args)),
+            None => {
+                let mut command = Command::new(&launch.program);
+                command
+                    .args(&launch.args)
+                    .current_dir(cwd)
+                    .env_clear()
+                    .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+                    .env("HOME", home.path());
+                command
+            }
+        };
         command
-            .args(&launch.args)
-            .current_dir(cwd)
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("HOME", home.path())
             .env("LANG", "C.UTF-8")
             .env("TZ", "UTC")
             .envs(
@@ -129,7 +145,13 @@ impl Stdio {
         else {
             return Err(not_started("its pipes are missing".to_owned()));
         };
+        let watch = launch.jail.as_ref().zip(child.id()).map(|(jail, leader)| {
+            let watch = Watch::new(jail, home.path(), leader);
+            AbortOnDropHandle::new(tokio::spawn(async move { watch.exceeded().await }))
+        });
         Ok(Stdio {
+            is_jailed: launch.jail.is_some(),
+            watch,
             child,
             stdin: Some(stdin),
             stdout,
@@ -192,6 +214,13 @@ impl Stdio {
                 tokio::select! {
                     biased;
                     read = self.stdout.read_buf(&mut self.pending) => !matches!(read, Ok(bytes) if bytes > 0),
+                    exceeded = exceeded(&mut self.watch) => {
+                        // At once: it would go on while it is asked to end.
+                        let _ = self.child.start_kill();
+                        self.watch = None;
+                        let Exceeded { what, limit } = exceeded;
+                        return Err(WireError::OverLimit { what, limit });
+                    }
                     status = self.child.wait() => {
                         self.exit = status.ok();
                         self.exit.is_none()
@@ -258,9 +287,11 @@ impl Stdio {
         let _ = self.child.start_kill();
         let _ = timeout(LAST_PATIENCE, self.child.wait()).await;
         self.closed = true;
+        let stderr = self.stderr.finish().await;
         Ending {
+            never_entered: self.is_jailed && sandbox::never_entered(exit, &stderr),
             exit,
-            stderr: self.stderr.finish().await,
+            stderr,
         }
     }
 
@@ -288,6 +319,18 @@ impl Drop for Stdio {
         if !self.closed {
             let _ = self.child.start_kill();
         }
+    }
+}
+
+/// What was exceeded, once it is; without a watch never.
+async fn exceeded(watch: &mut Option<AbortOnDropHandle<Exceeded>>) -> Exceeded {
+    match watch {
+        Some(watch) => match watch.await {
+            Ok(exceeded) => exceeded,
+            // It never fails by itself; where it did, the limits of time are left.
+            Err(_) => std::future::pending().await,
+        },
+        None => std::future::pending().await,
     }
 }
 

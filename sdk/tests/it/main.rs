@@ -31,6 +31,7 @@ mod refusal;
 mod report;
 mod review;
 mod rmcp;
+mod sandbox;
 mod status;
 mod stdio;
 mod telemetry;

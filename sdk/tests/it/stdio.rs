@@ -20,6 +20,7 @@ pub(crate) fn launch(program: &str, args: &[&str]) -> Launch {
         env: Vec::new(),
         cwd: None,
         label: None,
+        jail: None,
     }
 }
 

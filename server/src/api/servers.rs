@@ -113,6 +113,8 @@ pub(crate) struct ObservationBody {
     untrusted_server_info: Option<String>,
     /// Null when that could not be determined.
     tools: Option<i64>,
+    /// Behind which walls it ran; null where nothing was run here.
+    sandbox: Option<String>,
 }
 
 /// The package behind a look.
@@ -174,6 +176,7 @@ fn observation_body(observation: &ObservationRecord) -> ObservationBody {
         protocol_version: observation.protocol_version.clone(),
         untrusted_server_info: observation.server_info.clone(),
         tools: observation.tools,
+        sandbox: observation.sandbox.clone(),
     }
 }
 

@@ -5,6 +5,7 @@
 
 use mcpindex_contract::identity::Identity;
 use mcpindex_crawler::backfill::{self, Versions};
+use mcpindex_crawler::package::Packages;
 use mcpindex_crawler::sources::{self, Listed};
 use mcpindex_crawler::target::TargetSpec;
 
@@ -20,7 +21,7 @@ use crate::progress::Look;
 /// What `add` was given.
 struct Asked {
     listed: Vec<Listed>,
-    /// Decides whether packages may run: `shell` was named by a person, `list` was not.
+    /// `shell` was named by a person, `list` stood in one.
     source: &'static str,
 }
 
@@ -54,7 +55,7 @@ pub async fn run(settings: Settings, add: Add) -> anyhow::Result<Exit> {
             history: Vec::new(),
             look: None,
         };
-        let earlier = earlier_versions(&store, &settings, listed).await?;
+        let earlier = earlier_versions(&store, looker.packages(), listed).await?;
         if add.later {
             backfill::enqueue(&store, &[(spec.clone(), earlier)], asked.source, now()).await?;
         } else {
@@ -91,14 +92,14 @@ pub async fn run(settings: Settings, add: Add) -> anyhow::Result<Exit> {
 /// The versions that the list wants looked at before the newest one, oldest first, without those that the index has.
 async fn earlier_versions(
     store: &Store,
-    settings: &Settings,
+    packages: &Packages,
     listed: &Listed,
 ) -> anyhow::Result<Vec<String>> {
-    // Where lists may not run packages, a history would be one of looks that were refused.
-    if listed.backfill == 0 || !settings.crawl.run_packages {
+    // Where nothing can run, a history would be one of looks that were refused.
+    if listed.backfill == 0 || packages.jails().level().await.is_err() {
         return Ok(Vec::new());
     }
-    let mut versions = match backfill::plan(&listed.spec, &Versions::Last(listed.backfill)).await {
+    let mut versions = match backfill::plan(packages, &listed.spec, &Versions::Last(listed.backfill)).await {
         Ok(versions) => versions,
         Err(error) => {
             // The look at the newest version finds out, and records, what is wrong with the package.

@@ -5,7 +5,7 @@
 
 use mcpindex_crawler::CrawlError;
 use mcpindex_crawler::backfill::{self, Versions};
-use mcpindex_crawler::package::PackageError;
+use mcpindex_crawler::package::{PackageError, Packages};
 use mcpindex_crawler::target::TargetSpec;
 
 use super::{Looker, open_store, page_of};
@@ -30,9 +30,9 @@ pub async fn run(settings: Settings, backfill: Backfill) -> anyhow::Result<Exit>
         Some(count) => Versions::Last(usize::from(count)),
         None => Versions::Named(backfill.versions.clone()),
     };
-    let planned = plan(&spec, &versions).await?;
     let store = open_store(&settings).await?;
     let looker = Looker::new(&store, &settings)?;
+    let planned = plan(looker.packages(), &spec, &versions).await?;
     let identity = spec.identity.to_string();
     if !backfill.json {
         output::line(&[(Ink::Strong, identity.clone())])?;
@@ -82,8 +82,12 @@ pub async fn run(settings: Settings, backfill: Backfill) -> anyhow::Result<Exit>
 }
 
 /// The versions; for a package that doesn't exist one look without a version, which records just that.
-async fn plan(spec: &TargetSpec, versions: &Versions) -> Result<Vec<Option<String>>, CrawlError> {
-    match backfill::plan(spec, versions).await {
+async fn plan(
+    packages: &Packages,
+    spec: &TargetSpec,
+    versions: &Versions,
+) -> Result<Vec<Option<String>>, CrawlError> {
+    match backfill::plan(packages, spec, versions).await {
         Ok(planned) => Ok(planned.into_iter().map(Some).collect()),
         Err(CrawlError::Package(PackageError::NotFound { .. })) => Ok(vec![None]),
         Err(error) => Err(error),

@@ -6,13 +6,16 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
+use mcpindex::sandbox::probe::{Trial, try_to_break_out};
+use mcpindex::sandbox::{Level, Sandbox};
+use mcpindex_crawler::jails::Jails;
 use mcpindex_store::{Location, SchemaState, Store, StoreError};
 use tokio::process::Command;
 
 use super::{check_networks, now, serve};
 use crate::access::Read;
 use crate::args::Doctor;
-use crate::config::{ConfigError, Settings};
+use crate::config::{ConfigError, Settings, this_program};
 use crate::exit::Exit;
 use crate::login::Login;
 use crate::login::look::Found;
@@ -63,6 +66,9 @@ pub async fn run(
     data: &Path,
     doctor: Doctor,
 ) -> anyhow::Result<Exit> {
+    if doctor.sandbox {
+        return sandbox_table(doctor.json).await;
+    }
     let mut checks = vec![configuration(&settings)];
     let settings = settings.unwrap_or_else(|_| Settings::defaults(data.to_owned()));
     checks.push(networks(&settings));
@@ -71,7 +77,7 @@ pub async fn run(
     checks.push(listen(&settings));
     checks.extend(access(&settings, doctor.offline).await);
     checks.extend(package_clients().await);
-    checks.push(sandbox(&settings));
+    checks.push(sandbox(&settings).await);
     checks.push(clock());
     let failed = checks.iter().any(|check| check.state == State::Fail);
     if doctor.json {
@@ -334,21 +340,97 @@ async fn version_of(line: &[&str]) -> Result<String, String> {
     }
 }
 
-fn sandbox(settings: &Settings) -> Check {
-    let name = "packages";
-    if settings.crawl.run_packages {
-        Check::new(
-            name,
-            State::Warn,
-            "those of lists run too (run_packages = true), without a sandbox, as this user",
-        )
-    } else {
-        Check::new(
+/// Whether what is looked at can be run at all, found out by trying.
+async fn sandbox(settings: &Settings) -> Check {
+    let name = "sandbox";
+    match Jails::new(&settings.for_crawler()).level().await {
+        Ok(level) => Check::new(
             name,
             State::Ok,
-            "run only when asked for at the shell (add, backfill, serve --starter), without a sandbox, as this user",
-        )
+            format!("{}; `doctor --sandbox` shows what it holds", level.name()),
+        ),
+        Err(reason) => Check::new(
+            name,
+            State::Warn,
+            format!("{reason}; packages and commands can't be looked at, URLs can"),
+        ),
     }
+}
+
+/// Tries to break out of a jail of each level, and prints what held.
+async fn sandbox_table(as_json: bool) -> anyhow::Result<Exit> {
+    let tried: Vec<(Level, Result<Vec<Trial>, String>)> = tokio::task::spawn_blocking(|| {
+        let program = this_program();
+        let jail = |level| Sandbox::at(level, &program).and_then(|sandbox| try_to_break_out(&sandbox));
+        Level::ALL.map(|level| (level, jail(level))).into()
+    })
+    .await?;
+    let holds = |trials: &Result<Vec<Trial>, String>| {
+        trials.as_ref().is_ok_and(|trials| trials.iter().all(Trial::held))
+    };
+    let chosen = tried
+        .iter()
+        .find(|(_, trials)| holds(trials))
+        .map(|(level, _)| level.name());
+    if as_json {
+        let levels: Vec<serde_json::Value> = tried
+            .iter()
+            .map(|(level, trials)| {
+                let shown = |trial: &Trial| {
+                    serde_json::json!({ "what": trial.what, "held": trial.held(), "succeeded": trial.succeeded, "said": trial.said })
+                };
+                let trials_shown = trials.as_ref().map(|trials| trials.iter().map(shown).collect::<Vec<_>>());
+                serde_json::json!({
+                    "level": level.name(),
+                    "holds": holds(trials),
+                    "problem": trials.as_ref().err(),
+                    "trials": trials_shown.unwrap_or_default(),
+                })
+            })
+            .collect();
+        output::json(&serde_json::json!({ "level": chosen, "levels": levels }))?;
+    } else {
+        for (level, trials) in &tried {
+            output::line(&[(Ink::Strong, level.name().to_owned())])?;
+            match trials {
+                Ok(trials) => trials.iter().try_for_each(show_trial)?,
+                Err(reason) => output::line(&[(Ink::Bad, format!("  not here: {reason}"))])?,
+            }
+        }
+        output::line(&match chosen {
+            Some(level) => [(Ink::Good, "used".to_owned()), (Ink::Plain, format!(": {level}"))],
+            None => [
+                (Ink::Bad, "none holds".to_owned()),
+                (
+                    Ink::Plain,
+                    format!(": packages and commands are not run. {HOW_TO_GET_ONE}"),
+                ),
+            ],
+        })?;
+    }
+    Ok(if chosen.is_some() {
+        Exit::Done
+    } else {
+        Exit::Failed
+    })
+}
+
+/// What usually stands in the way.
+const HOW_TO_GET_ONE: &str = "Install bubblewrap and let this user make namespaces (sysctl kernel.unprivileged_userns_clone=1, or \
+     kernel.apparmor_restrict_unprivileged_userns=0 with AppArmor), or run on a Linux with Landlock (5.13 or newer), in a container too";
+
+fn show_trial(trial: &Trial) -> std::io::Result<()> {
+    let (ink, word) = match (trial.held(), trial.wanted) {
+        (true, true) => (Ink::Good, "works"),
+        (true, false) => (Ink::Good, "held"),
+        (false, true) => (Ink::Bad, "does not work"),
+        (false, false) => (Ink::Bad, "BROKEN"),
+    };
+    output::line(&[
+        (Ink::Plain, format!("  {:<36}", trial.what)),
+        (ink, format!("{word:<6}")),
+        (Ink::Dim, format!(" {}", trial.said)),
+    ])
 }
 
 fn clock() -> Check {

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 
 use mcpindex_crawler::CrawlError;
 use mcpindex_crawler::backfill::{self, Versions};
+use mcpindex_crawler::package::Packages;
 use mcpindex_crawler::sources::Listed;
 use mcpindex_crawler::target::TargetSpec;
 use mcpindex_store::Store;
@@ -28,7 +29,7 @@ pub struct Plan {
 
 impl Plan {
     /// Asks the package clients for the versions of every listed package, all at once, and leaves out what is determined.
-    pub async fn make(store: &Store, listed: Vec<Listed>) -> Result<Plan, CrawlError> {
+    pub async fn make(store: &Store, packages: &Packages, listed: Vec<Listed>) -> Result<Plan, CrawlError> {
         let mut asked = JoinSet::new();
         let mut plan = Plan::default();
         for (position, listed) in listed.into_iter().enumerate() {
@@ -36,8 +37,10 @@ impl Plan {
                 plan.others.push(listed.spec);
                 continue;
             }
+            let packages = packages.clone();
             asked.spawn(async move {
-                let versions = backfill::plan(&listed.spec, &Versions::Last(listed.backfill)).await;
+                let versions =
+                    backfill::plan(&packages, &listed.spec, &Versions::Last(listed.backfill)).await;
                 (position, listed.spec, versions)
             });
         }

@@ -13,8 +13,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use mcpindex::clock::SystemClock;
 use mcpindex::index::is_loopback;
+use mcpindex::sandbox::Level;
 use mcpindex_crawler::event::Event;
 use mcpindex_crawler::guarded_client::GuardedClient;
+use mcpindex_crawler::package::Packages;
 use mcpindex_crawler::sources::{self, Listed};
 use mcpindex_crawler::worker::Crawler;
 use mcpindex_store::accounts::LOCAL;
@@ -73,7 +75,6 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
         version: env!("CARGO_PKG_VERSION"),
         crawling: crawling.as_ref().map(|_| Crawling {
             every: settings.crawl.every.seconds(),
-            run_packages: settings.crawl.run_packages,
         }),
         base,
         access: Arc::new(access),
@@ -83,7 +84,11 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
         webhooks: Some(Arc::clone(&webhooks)),
     };
     let measuring = measure::start(stop.clone());
-    start_up_lines(&settings, address, crawling.is_some())?;
+    let level = match &crawling {
+        Some((crawler, _)) => Some(crawler.packages().jails().level().await),
+        None => None,
+    };
+    start_up_lines(&settings, address, level)?;
     output::line(&[
         (Ink::Dim, format!("  {:<10}", "sign-in")),
         (Ink::Plain, app.login.sentence()),
@@ -248,7 +253,7 @@ fn start_crawl(
         let (crawler, stop) = (Arc::clone(&crawler), stop.clone());
         async move {
             let filled = stop
-                .run_until_cancelled(fill(&store, &settings, lists, announce))
+                .run_until_cancelled(fill(&store, &settings, crawler.packages(), lists, announce))
                 .await;
             if let Some(Err(error)) = filled {
                 tracing::error!("the lists could not be taken in: {error:#}");
@@ -274,6 +279,7 @@ fn start_crawl(
 async fn fill(
     store: &Store,
     settings: &Settings,
+    packages: &Packages,
     lists: Vec<List>,
     announce: oneshot::Sender<HashSet<(String, String)>>,
 ) -> anyhow::Result<()> {
@@ -283,11 +289,11 @@ async fn fill(
         if source == TARGETS {
             stop_following_what_is_off(&listed, store).await?;
         }
-        if source == TARGETS && !settings.crawl.run_packages {
-            // A history of "may not run" is none.
+        if packages.jails().level().await.is_err() {
+            // A history of looks that were refused is none.
             listed.iter_mut().for_each(|listed| listed.backfill = 0);
         }
-        let plan = Plan::make(store, listed).await?;
+        let plan = Plan::make(store, packages, listed).await?;
         for (spec, error) in &plan.failed {
             tracing::warn!(identity = %spec.identity, %error, "no history");
         }
@@ -401,7 +407,11 @@ fn tell(event: Event, expected: &mut Expected, home: &str) {
     }
 }
 
-fn start_up_lines(settings: &Settings, address: SocketAddr, crawling: bool) -> std::io::Result<()> {
+fn start_up_lines(
+    settings: &Settings,
+    address: SocketAddr,
+    level: Option<Result<Level, String>>,
+) -> std::io::Result<()> {
     let home = home(settings, address);
     let fact =
         |name: &str, text: String| output::line(&[(Ink::Dim, format!("  {name:<10}")), (Ink::Plain, text)]);
@@ -433,9 +443,9 @@ fn start_up_lines(settings: &Settings, address: SocketAddr, crawling: bool) -> s
             format!("taken from whoever may send signals, at {home}api/v1/receipts"),
         )?;
     }
-    if !crawling {
+    let Some(level) = level else {
         return fact("crawl", "off (--no-crawl)".to_owned());
-    }
+    };
     fact(
         "crawl",
         format!(
@@ -443,13 +453,16 @@ fn start_up_lines(settings: &Settings, address: SocketAddr, crawling: bool) -> s
             settings.crawl.every, settings.crawl.workers
         ),
     )?;
-    let packages = if settings.crawl.run_packages {
-        "those of lists run too (run_packages = true), without a sandbox, as this user"
-    } else {
-        "run only when asked for at the shell (add, backfill, --starter), without a sandbox, as this user"
-    };
-    fact("packages", packages.to_owned())?;
-    Ok(())
+    match level {
+        Ok(level) => fact("packages", format!("run in a sandbox: {}", level.name())),
+        Err(reason) => output::line(&[
+            (Ink::Warn, format!("  {:<10}", "packages")),
+            (
+                Ink::Plain,
+                format!("are not run: {reason}; see `mcpindex-server doctor --sandbox`"),
+            ),
+        ]),
+    }
 }
 
 /// What there is to say where people come through a proxy that the settings don't name.

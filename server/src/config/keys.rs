@@ -134,12 +134,6 @@ pub(super) const KEYS: &[Key] = &[
     },
     Key {
         section: "crawl",
-        name: "run_packages",
-        variable: "MCPINDEX_CRAWL_RUN_PACKAGES",
-        set: Set::Switch(|settings, on| settings.crawl.run_packages = on),
-    },
-    Key {
-        section: "crawl",
         name: "allow_networks",
         variable: "MCPINDEX_CRAWL_ALLOW_NETWORKS",
         set: Set::List(|settings, networks| {
@@ -152,6 +146,30 @@ pub(super) const KEYS: &[Key] = &[
         name: "allow_http",
         variable: "MCPINDEX_CRAWL_ALLOW_HTTP",
         set: Set::Switch(|settings, on| settings.crawl.allow_http = on),
+    },
+    Key {
+        section: "crawl",
+        name: "node",
+        variable: "MCPINDEX_CRAWL_NODE",
+        set: Set::Path(|settings, path| settings.crawl.node = Some(path)),
+    },
+    Key {
+        section: "crawl",
+        name: "python",
+        variable: "MCPINDEX_CRAWL_PYTHON",
+        set: Set::Path(|settings, path| settings.crawl.python = Some(path)),
+    },
+    Key {
+        section: "crawl",
+        name: "read",
+        variable: "MCPINDEX_CRAWL_READ",
+        set: Set::List(|settings, folders| {
+            settings.crawl.read = folders.into_iter().map(PathBuf::from).collect();
+            match settings.crawl.read.iter().find(|folder| !folder.is_absolute()) {
+                Some(folder) => Err(format!("`{}` is no absolute path", folder.display())),
+                None => Ok(()),
+            }
+        }),
     },
     Key {
         section: "crawl",

@@ -126,6 +126,7 @@ struct LookView {
     runtime: Option<Words>,
     protocol: Option<Words>,
     tools: Option<i64>,
+    sandbox: Option<String>,
     drift: Option<DriftView>,
 }
 
@@ -347,6 +348,7 @@ fn look_view(look: &ObservationRecord, drift: Option<&DriftRecord>, now: i64) ->
         runtime: part(|artifact| artifact.runtime.as_deref()),
         protocol: look.protocol_version.as_deref().map(Words::label),
         tools: look.tools,
+        sandbox: look.sandbox.clone(),
         drift: drift.map(|drift| DriftView::new(drift, now)),
     }
 }

@@ -41,10 +41,7 @@ pub(crate) fn app(store: Store) -> App {
         store,
         clock: clock(),
         version: "0.0.0-test",
-        crawling: Some(Crawling {
-            every: 86_400,
-            run_packages: false,
-        }),
+        crawling: Some(Crawling { every: 86_400 }),
         ingest: None,
         base: "http://127.0.0.1:8080/".parse().unwrap(),
         access: Arc::new(Access::public()),

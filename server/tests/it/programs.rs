@@ -59,6 +59,11 @@ impl Place {
         }
         command
             .env("MCPINDEX_DATA", self.path("data"))
+            // Scripts of these tests start the fixture, which no line of theirs names.
+            .env(
+                "MCPINDEX_CRAWL_READ",
+                fixture().parent().unwrap_or(Path::new("/")),
+            )
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

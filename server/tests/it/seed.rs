@@ -81,6 +81,7 @@ pub(crate) async fn look(store: &Store, reference: &str, look: Look) -> Option<i
         outcome: look.outcome,
         detail: look.detail.map(str::to_owned),
         surface: look.surface,
+        sandbox: None,
     };
     store.record_observation(&observation, None).await.unwrap().drift
 }

@@ -325,6 +325,7 @@ async fn a_backfill_finds_no_change_of_today() {
                 outcome: Outcome::Ok,
                 detail: None,
                 surface: Some(surface(&[tool("a", text)])),
+                sandbox: None,
             };
             store.record_observation(&observation, None).await.unwrap();
         };

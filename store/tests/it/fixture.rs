@@ -8,7 +8,7 @@ use mcpindex_store::observations::{Artifact, NewObservation, Recorded};
 use mcpindex_store::targets::NewTarget;
 
 /// How many migrations there are; the last has this number.
-pub(crate) const MIGRATIONS: usize = 19;
+pub(crate) const MIGRATIONS: usize = 20;
 
 /// When every test begins.
 pub(crate) const START: i64 = 1_000;
@@ -127,6 +127,7 @@ pub(crate) fn look(reference: &str, version: &str, surface: Surface) -> NewObser
         },
         detail: None,
         surface: Some(surface),
+        sandbox: Some("ns+landlock+seccomp".to_owned()),
     }
 }
 

@@ -345,7 +345,7 @@ fn node_starts_what_is_javascript() {
     let check = |file: &str, text: &str| {
         std::fs::write(home.join("package.json"), format!(r#"{{"bin":"{file}"}}"#)).unwrap();
         std::fs::write(home.join(file), text).unwrap();
-        let launch = launch(&package("x"), "1.0.0", folder.path()).unwrap();
+        let launch = launch(&package("x"), "1.0.0", folder.path(), Path::new("node")).unwrap();
         let line = [vec![launch.program], launch.args].concat().join(" ");
         line.replace(&home.display().to_string(), "HOME")
     };
@@ -372,7 +372,7 @@ fn a_package_whose_program_is_missing_has_none() {
     std::fs::create_dir_all(&home).unwrap();
     for manifest in [r#"{"bin":"gone.js"}"#, "{}"] {
         std::fs::write(home.join("package.json"), manifest).unwrap();
-        let error = launch(&package("x"), "1.0.0", folder.path()).err();
+        let error = launch(&package("x"), "1.0.0", folder.path(), Path::new("node")).err();
         assert_eq!(error, Some(package("x").no_program("1.0.0")));
     }
 }

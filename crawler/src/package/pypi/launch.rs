@@ -36,6 +36,7 @@ pub(in crate::package) fn launch(
         env: vec![("PYTHONHASHSEED".to_owned(), "0".to_owned().into())],
         cwd: None,
         label: None,
+        jail: None,
     })
 }
 

@@ -1,0 +1,273 @@
+//! What a running jail uses, sampled: memory, processor time, processes, disk.
+//!
+//! The kernel's own limits count by user or by process, and not at all for the administrator; so the tree of processes is looked at
+//! five times a second, and whoever runs it ends it when it goes beyond.
+//!
+//! Invariant: nothing is ended here; [`Watch::exceeded`] says what was exceeded, and its caller ends what it started.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::{Jail, JailLimits, Level};
+
+const PACE: Duration = Duration::from_millis(200);
+
+/// Folders take longer to look through: every so many samples.
+const DISK_EVERY: u32 = 10;
+
+/// Files looked at for their sizes; more than that is too much as well.
+const MAX_FILES: usize = 200_000;
+
+/// What went beyond its limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exceeded {
+    /// As in "more than 64 …": `processes at once`.
+    pub what: &'static str,
+    /// The limit.
+    pub limit: usize,
+}
+
+/// Watches one jail.
+#[derive(Debug, Clone)]
+pub struct Watch {
+    leader: u32,
+    limits: JailLimits,
+    /// Those that the kernel does not keep small by itself.
+    folders: Vec<PathBuf>,
+}
+
+impl Watch {
+    /// Watches the processes below `leader`: what [`Jail::command`] started with this home, as the leader of a process group.
+    pub fn new(jail: &Jail, home: &Path, leader: u32) -> Watch {
+        let mut folders = jail.write.clone();
+        if jail.sandbox.level() == Level::Landlock {
+            // Within namespaces it is memory of a size.
+            folders.push(home.to_owned());
+        }
+        Watch {
+            leader,
+            limits: jail.limits,
+            folders,
+        }
+    }
+
+    /// Waits until a limit is exceeded; never ends otherwise. May be dropped and asked again.
+    pub async fn exceeded(&self) -> Exceeded {
+        let mut pace = interval(PACE);
+        pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut sample = 0_u32;
+        loop {
+            pace.tick().await;
+            let watch = self.clone();
+            let with_disk = sample.is_multiple_of(DISK_EVERY);
+            sample = sample.wrapping_add(1);
+            let looked = tokio::task::spawn_blocking(move || watch.look(with_disk)).await;
+            if let Ok(Some(exceeded)) = looked {
+                return exceeded;
+            }
+        }
+    }
+
+    fn look(&self, with_disk: bool) -> Option<Exceeded> {
+        let used = table().below(self.leader);
+        let limits = &self.limits;
+        let checks = [
+            ("processes at once", used.processes, limits.processes),
+            ("bytes of memory", used.memory, limits.memory),
+            ("seconds of processor time", used.processor, limits.processor),
+        ];
+        let over = |(what, used, limit)| (used > limit).then_some(Exceeded { what, limit });
+        checks.into_iter().find_map(over).or_else(|| {
+            let full = with_disk && self.folders.iter().any(|folder| is_over(folder, limits.disk));
+            full.then_some(Exceeded {
+                what: "bytes on disk",
+                limit: limits.disk,
+            })
+        })
+    }
+}
+
+/// Whether the files below take more than `limit` bytes.
+fn is_over(folder: &Path, limit: usize) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let (mut bytes, mut files) = (0_u64, 0_usize);
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(metadata) = entry.metadata() else { continue };
+            files += 1;
+            // What is allotted, not what a file with holes says.
+            bytes += metadata.blocks() * 512;
+            if metadata.is_dir() {
+                folders.push(entry.path());
+            }
+            if files > MAX_FILES || bytes > u64::try_from(limit).unwrap_or(u64::MAX) {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Used {
+    processes: usize,
+    memory: usize,
+    processor: usize,
+}
+
+/// One line of `/proc/PID/stat` (proc(5)), as far as it is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Process {
+    parent: u32,
+    group: u32,
+    ticks: u64,
+    pages: u64,
+}
+
+impl Process {
+    fn read(stat: &str) -> Option<Process> {
+        // The name before it may hold anything, brackets and spaces too.
+        let (_, rest) = stat.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+        let id = |at: usize| u32::try_from(number(at)?).ok();
+        Some(Process {
+            parent: id(1)?,
+            group: id(2)?,
+            // Its own time and that of children it has waited for.
+            ticks: number(11)? + number(12)? + number(13)? + number(14)?,
+            pages: number(21)?,
+        })
+    }
+}
+
+/// All processes of the machine at one moment.
+#[derive(Debug, Default)]
+struct Table {
+    processes: HashMap<u32, Process>,
+}
+
+/// The table, read anew when the last one is older than half a pace: many jails look at once.
+fn table() -> Arc<Table> {
+    static LAST: Mutex<Option<(Instant, Arc<Table>)>> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*last {
+        Some((read, table)) if read.elapsed() < PACE / 2 => Arc::clone(table),
+        _ => {
+            let table = Arc::new(Table::read());
+            *last = Some((Instant::now(), Arc::clone(&table)));
+            table
+        }
+    }
+}
+
+impl Table {
+    fn read() -> Table {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let processes = entries.filter_map(|entry| {
+            let id: u32 = entry.file_name().to_str()?.parse().ok()?;
+            let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+            Some((id, Process::read(&stat)?))
+        });
+        Table {
+            processes: processes.collect(),
+        }
+    }
+
+    /// What the process, its group and all that descend from them use.
+    fn below(&self, leader: u32) -> Used {
+        let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+        let mut waiting = Vec::new();
+        for (id, process) in &self.processes {
+            children.entry(process.parent).or_default().push(*id);
+            if process.group == leader {
+                waiting.push(*id);
+            }
+        }
+        let mut members = HashSet::new();
+        let mut used = Used::default();
+        let (mut ticks, mut pages) = (0, 0);
+        while let Some(id) = waiting.pop() {
+            if !members.insert(id) {
+                continue;
+            }
+            if let Some(process) = self.processes.get(&id) {
+                used.processes += 1;
+                ticks += process.ticks;
+                pages += process.pages;
+            }
+            waiting.extend(children.get(&id).into_iter().flatten());
+        }
+        let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        used.memory = whole(pages).saturating_mul(rustix::param::page_size());
+        used.processor = whole(ticks / rustix::param::clock_ticks_per_second().max(1));
+        used
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(processes: &[(u32, u32, u32)]) -> Table {
+        let one = |(id, parent, group): &(u32, u32, u32)| {
+            let process = Process {
+                parent: *parent,
+                group: *group,
+                ticks: 1,
+                pages: 1,
+            };
+            (*id, process)
+        };
+        Table {
+            processes: processes.iter().map(one).collect(),
+        }
+    }
+
+    #[test]
+    fn a_stat_line_is_read_whatever_the_process_calls_itself() {
+        let line = "77 (a) R (b c) S 5 77 77 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 3 0 9 1000 250 18446744073709551615";
+        let expected = Process {
+            parent: 5,
+            group: 77,
+            ticks: 100,
+            pages: 250,
+        };
+        assert_eq!(Process::read(line), Some(expected));
+        assert_eq!(Process::read("77 (half"), None);
+        assert_eq!(Process::read("77 (short) S 1"), None);
+    }
+
+    #[test]
+    fn the_group_and_all_descendants_count_and_nobody_else() {
+        let table = table(&[
+            (1, 0, 1),
+            (10, 1, 10),
+            (11, 10, 10),
+            // Left the group, but not its parent.
+            (12, 11, 12),
+            // Left its parent, but not the group.
+            (13, 1, 10),
+            (20, 1, 20),
+        ]);
+        assert_eq!(table.below(10).processes, 4);
+        assert_eq!(table.below(20).processes, 1);
+        assert_eq!(table.below(99), Used::default());
+    }
+
+    #[test]
+    fn a_folder_is_over_its_limit_by_what_is_allotted() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("inner")).unwrap();
+        fs::write(folder.path().join("inner/file"), vec![1; 64 << 10]).unwrap();
+        assert!(is_over(folder.path(), 32 << 10));
+        assert!(!is_over(folder.path(), 1 << 20));
+        assert!(!is_over(&folder.path().join("missing"), 1));
+    }
+}
