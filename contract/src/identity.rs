@@ -6,6 +6,7 @@
 //! Invariant: one server, one identity: every way of writing the same server (a launch line, a URL, a registry
 //! entry) gives the same [`Identity`], whose written form is its [`std::fmt::Display`].
 
+mod entry;
 mod launch;
 mod package;
 mod secret;
@@ -17,6 +18,8 @@ use url::Url;
 use crate::canonical::canonical;
 use crate::digest::Digest;
 use crate::json::Value;
+
+pub use entry::{LONGEST_SERVER_NAME, is_server_name};
 
 /// A package registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

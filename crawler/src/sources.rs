@@ -1,6 +1,8 @@
-//! Where targets come from: the shell, a TOML list, the starter list that ships with the program.
+//! Where targets come from: the shell, a TOML list, the starter list that ships with the program, an MCP registry ([`registry`]).
 //!
 //! Invariant: a list is taken whole or not at all; its first mistake is named with file, line and what was expected.
+
+pub mod registry;
 
 use std::ops::Range;
 use std::path::Path;

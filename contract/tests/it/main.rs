@@ -19,6 +19,7 @@ mod golden;
 mod golden_kinds;
 mod harvest;
 mod identity;
+mod identity_entry;
 mod json;
 mod markers;
 mod markers_corpus;

@@ -8,12 +8,11 @@
 //! Invariant: a name follows the official grammar (`^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$`, 3 to 200 characters), is the same each time, and
 //! no two servers have the same one.
 
-use mcpindex_contract::identity::{Identity, Registry};
+pub(crate) use mcpindex_contract::identity::is_server_name as is_name;
+use mcpindex_contract::identity::{Identity, LONGEST_SERVER_NAME, Registry};
 use mcpindex_store::registry::RegistryFilter;
 use url::Url;
 
-/// The longest name.
-const MAX: usize = 200;
 /// Digits of a short id.
 const SHORT_ID: usize = 16;
 
@@ -40,7 +39,7 @@ pub(crate) fn name_of(server: &Identity, aliases: &[String], short_id: &str) -> 
     match is_exact && is_name(&made) && made == format!("{space}/{name}") {
         true => made,
         false => {
-            let room = MAX - SHORT_ID - 1;
+            let room = LONGEST_SERVER_NAME - SHORT_ID - 1;
             let beginning: String = made.chars().take(room).collect();
             let beginning = beginning.trim_end_matches(['-', '.', '_']);
             match beginning.contains('/') {
@@ -92,17 +91,6 @@ fn fitting(text: &str, is_name: bool) -> String {
         true => "-".to_owned(),
         false => fitting,
     }
-}
-
-/// Whether this follows the official grammar.
-pub(crate) fn is_name(text: &str) -> bool {
-    let Some((space, name)) = text.split_once('/') else {
-        return false;
-    };
-    let word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
-    let is_space = !space.is_empty() && space.bytes().all(word);
-    let is_name = !name.is_empty() && name.bytes().all(|byte| word(byte) || byte == b'_');
-    is_space && is_name && (3..=MAX).contains(&text.len())
 }
 
 /// Whether it could be a name that is made here: an alias must not take another server's place.
