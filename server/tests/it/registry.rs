@@ -8,6 +8,7 @@ use mcpindex_contract::approval::Decision;
 use mcpindex_contract::definition::Definition;
 use mcpindex_contract::identity::Identity;
 use mcpindex_contract::outcome::Outcome;
+use mcpindex_crawler::sources::registry::{Reached, read_page};
 use mcpindex_server::access::{Access, AccessRules, Read};
 use mcpindex_server::app::App;
 use mcpindex_server::registry::Policy;
@@ -90,6 +91,27 @@ fn entry(entry: &Value) -> String {
     )
 }
 
+/// What the crawler of another index reads of a page: each entry leads to the server that it was made of.
+fn check_is_read(page: &Value) {
+    let read = read_page(page.to_string().as_bytes()).unwrap();
+    assert_eq!(read.skipped, []);
+    let written = page["servers"].as_array().unwrap();
+    assert_eq!(read.entries.len(), written.len());
+    for (entry, written) in read.entries.iter().zip(written) {
+        let [reached] = entry.reached.as_slice() else {
+            panic!("{:?}", entry.reached);
+        };
+        let identity = match reached {
+            Reached::Target { spec } => &spec.identity,
+            Reached::NeedsContainerRuntime { identity, .. } => identity,
+            other => panic!("{other:?}"),
+        };
+        let ours = &written["_meta"]["dev.mcpindex/verdict"];
+        assert_eq!(ours["identity"], identity.to_string());
+        assert!(entry.updated_at.is_some(), "{written}");
+    }
+}
+
 async fn decide(store: &Store, tools: &[(&Value, Decision)]) {
     let decisions: Vec<NewDecision> = tools
         .iter()
@@ -121,6 +143,7 @@ async fn servers_and_their_versions_are_told_in_the_official_form() {
         };
         look(&store, "https://notes.example.com/mcp", remote).await;
         let page = ok(&store, Policy::All, "/v0.1/servers").await;
+        check_is_read(&page);
         insta::allow_duplicates! {
             insta::assert_snapshot!(shown(&page).join("\n"), @r#"
             com.example.notes/mcp-319f79b4f36e2059 0.0.0-7dd057834e20 true active
