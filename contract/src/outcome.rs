@@ -43,6 +43,7 @@ outcomes! {
     NeedsConfig        "needs_config"          "The server needs a key, an argument or another setting before it starts.",
     NeedsNetwork       "needs_network"         "The server needs a network that it could not reach.",
     NeedsInstallScript "needs_install_script"  "The package works only after an install script, and those are never run.",
+    NeedsContainerRuntime "needs_container_runtime" "The server is a container image, and those are not run here.",
     OverLimit          "over_limit"            "The server sent more than a limit allows.",
     CursorLoop         "cursor_loop"           "The server's list leads from page to page without an end.",
     TimedOut           "timed_out"             "The server did not answer in time.",

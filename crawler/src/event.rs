@@ -3,6 +3,8 @@
 use mcpindex_contract::outcome::Outcome;
 use mcpindex_contract::surface::MemberKind;
 
+pub use crate::sources::reading::Read;
+
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
@@ -13,6 +15,8 @@ pub enum Event {
         /// The version.
         version: Option<String>,
     },
+    /// A registry was read, or could not be.
+    Read(Read),
     /// A look ended and is recorded.
     Looked {
         /// The server.

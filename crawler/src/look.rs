@@ -31,6 +31,9 @@ const MAX_DETAIL: usize = 500;
 /// Seconds for which a package's list of versions is taken as known: a backfill asks for it at each version.
 const VERSIONS_KNOWN_FOR: i64 = 300;
 
+/// What a variable is set to that a server wants and nobody gave.
+const STAND_IN: &str = "MCPINDEX_DUMMY";
+
 /// What one look came to.
 pub(crate) struct Look {
     pub(crate) observation: NewObservation,
@@ -71,10 +74,23 @@ impl Looker {
                 &format!("the stored target can't be read: {error}"),
             ),
             Ok(Reach::Url(url)) => self.look_at_url(&url).await,
+            Ok(Reach::NeedsConfig(names)) => Seen::failed(
+                Outcome::NeedsConfig,
+                &format!("nobody gave what it is reached with: {}", names.join(", ")),
+            ),
+            Ok(Reach::Container {}) => Seen::failed(
+                Outcome::NeedsContainerRuntime,
+                "container images are not run here",
+            ),
             Ok(Reach::Command(argv)) => self.look_at_command(target, argv).await,
             Ok(reach @ Reach::Package { .. }) => self.look_at_package(target, &reach, clock).await,
         };
         seen.without(&private).at(target, clock.unix_seconds())
+    }
+
+    /// The only way out.
+    pub(crate) fn http(&self) -> &GuardedClient {
+        &self.http
     }
 
     /// What gets packages, and the jails that they run in.
@@ -100,7 +116,7 @@ impl Looker {
     }
 
     async fn look_at_package(&self, target: &Target, reach: &Reach, clock: &dyn Clock) -> Seen {
-        let (Some(package), Reach::Package { args, .. }) = (reach.package(), reach) else {
+        let (Some(package), Reach::Package { args, variables, .. }) = (reach.package(), reach) else {
             return Seen::failed(
                 Outcome::Interrupted,
                 "the stored target names an unknown package registry",
@@ -116,7 +132,11 @@ impl Looker {
             Err((error, known)) => return Seen::not_obtained(&error, known),
         };
         launch.args.extend_from_slice(args);
-        let mut seen = self.run(target, launch).await;
+        let stand_ins = variables
+            .iter()
+            .map(|name| (name.clone(), STAND_IN.to_owned().into()));
+        launch.env.extend(stand_ins);
+        let mut seen = self.run(target, launch).await.given_stand_ins(variables);
         if seen.outcome == Outcome::NeedsInstallScript && !has_install_script {
             seen.outcome = Outcome::Crashed;
         }
@@ -277,6 +297,22 @@ impl Seen {
             surface: None,
             sandbox: None,
         }
+    }
+
+    /// What was seen of a server that got stand-ins for these variables: where it ended, that may be why.
+    fn given_stand_ins(mut self, variables: &[String]) -> Seen {
+        if variables.is_empty() {
+            return self;
+        }
+        if self.outcome == Outcome::Crashed {
+            self.outcome = Outcome::NeedsConfig;
+        }
+        let note = format!("started with stand-ins for {}", variables.join(", "));
+        self.detail = Some(match self.detail {
+            Some(detail) => format!("{note}; {detail}"),
+            None => note,
+        });
+        self
     }
 
     fn not_obtained(error: &PackageError, known: Option<Artifact>) -> Seen {

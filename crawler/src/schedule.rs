@@ -45,6 +45,13 @@ pub(crate) fn next_due(
     }
 }
 
+/// When a source is due again after a reading at `now` that broke off, so many having failed in a row before it: from a minute to as
+/// often as it is read, and not before it asked to be.
+pub(crate) fn after_failed_reading(every: i64, failures: i64, asked_for: Option<i64>, now: i64) -> i64 {
+    let pause = doubled(MINUTE, failures, every.max(MINUTE));
+    now.saturating_add(pause.max(asked_for.unwrap_or(0)))
+}
+
 fn doubled(first: i64, times: i64, most: i64) -> i64 {
     let factor = 1_i64 << times.clamp(0, 20);
     first.saturating_mul(factor).min(most)
@@ -80,6 +87,14 @@ mod tests {
         check(Some(30 * DAY), 90, Outcome::TimedOut, true, Some(WEEK));
         check(Some(10 * MINUTE), 0, Outcome::TimedOut, true, Some(10 * MINUTE));
         check(Some(1), 0, Outcome::TimedOut, true, Some(MINUTE));
+    }
+
+    #[test]
+    fn a_source_that_failed_is_read_again_soon_and_not_before_it_asked_to_be() {
+        assert_eq!(after_failed_reading(HOUR, 0, None, 0), MINUTE);
+        assert_eq!(after_failed_reading(HOUR, 3, None, 0), 8 * MINUTE);
+        assert_eq!(after_failed_reading(HOUR, 60, None, 0), HOUR);
+        assert_eq!(after_failed_reading(HOUR, 0, Some(7200), 10), 7210);
     }
 
     #[test]

@@ -2,11 +2,36 @@
 
 use std::path::PathBuf;
 
+use mcpindex_contract::identity::Identity;
+
+/// Seconds between two looks, by what is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Every {
+    /// At a package or a command: it changes with a version.
+    pub package: i64,
+    /// At a remote server: it changes at any time.
+    pub remote: i64,
+}
+
+impl Every {
+    /// Of this server.
+    pub fn of(self, identity: &Identity) -> i64 {
+        match identity {
+            Identity::Remote { .. } => self.remote,
+            _ => self.package,
+        }
+    }
+}
+
 /// How to crawl.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Seconds between two looks at one target.
-    pub every: i64,
+    /// How often each target is looked at.
+    pub every: Every,
+    /// Addresses of registries whose servers are followed.
+    pub registries: Vec<String>,
+    /// Seconds between two readings of one.
+    pub registries_every: i64,
     /// Looks at the same time.
     pub workers: usize,
     /// Networks that remote targets may be in although the address rules refuse them, as `10.1.0.0/16`.

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a list is taken whole or not at all; its first mistake is named with file, line and what was expected.
 
+pub mod reading;
 pub mod registry;
 
 use std::ops::Range;

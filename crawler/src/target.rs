@@ -28,11 +28,19 @@ pub enum Reach {
         /// Arguments for the server.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         args: Vec<String>,
+        /// Names of variables that the server wants and nobody gave: it is started with stand-ins, since many servers say what
+        /// they declare all the same.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        variables: Vec<String>,
     },
     /// A URL.
     Url(String),
     /// A command.
     Command(Vec<String>),
+    /// It can't be reached without these (headers, parts of its address, arguments), which nobody gave.
+    NeedsConfig(Vec<String>),
+    /// An image, which takes a container runtime.
+    Container {},
 }
 
 impl Reach {
@@ -151,6 +159,7 @@ impl TargetSpec {
                     name: name.clone(),
                     alternative: alternative.clone(),
                     args: args.to_vec(),
+                    variables: Vec::new(),
                 }
             }
             Identity::Command { .. } => return Err(refuse("give the command after `--`")),
@@ -232,6 +241,7 @@ fn started_package(identity: &Identity, argv: &[String]) -> Option<Reach> {
         name: name.clone(),
         alternative: alternative.clone(),
         args: argv[at + 1..].to_vec(),
+        variables: Vec::new(),
     })
 }
 

@@ -29,10 +29,13 @@ use crate::guarded_client::GuardedClient;
 use crate::look::{Look, Looker, interrupted};
 use crate::package::Packages;
 use crate::schedule::next_due;
-use crate::settings::Settings;
+use crate::settings::{Every, Settings};
+use crate::sources::reading::read_next;
 
 /// Other processes may add targets at any time: the longest wait before asking again.
 const LONGEST_POLL: Duration = Duration::from_secs(5);
+/// The same for registries.
+const LONGEST_SOURCE_POLL: Duration = Duration::from_secs(60);
 const SHORTEST_POLL: Duration = Duration::from_secs(1);
 /// Between two tries while the database fails, at most.
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
@@ -55,6 +58,9 @@ struct Shared {
     worker: String,
     workers: usize,
     lease: i64,
+    every: Every,
+    registries: Vec<String>,
+    registries_every: i64,
     woken: Notify,
 }
 
@@ -85,7 +91,9 @@ impl Crawler {
                 reason: format!("{value} is too small: expected at least 1"),
             }),
         };
-        at_least_one("crawl.every", settings.every)?;
+        at_least_one("crawl.every", settings.every.package)?;
+        at_least_one("crawl.remote_every", settings.every.remote)?;
+        at_least_one("crawl.registries_every", settings.registries_every)?;
         at_least_one("crawl.lease", settings.lease)?;
         at_least_one(
             "crawl.workers",
@@ -104,6 +112,9 @@ impl Crawler {
         Ok(Crawler {
             shared: Arc::new(Shared {
                 store,
+                every: settings.every,
+                registries: settings.registries.clone(),
+                registries_every: settings.registries_every,
                 looker: Looker::new(http, settings.cache.clone(), Packages::new(&settings), limits),
                 worker: worker_name(clock.unix_seconds()),
                 clock,
@@ -134,15 +145,44 @@ impl Crawler {
         self.shared.woken.notify_one();
     }
 
-    /// Claims and looks until nothing is due, then returns how many looks there were. A database that keeps failing ends it.
+    /// Reads what registries are due, claims and looks until nothing is due, then returns how many looks there were. A database that
+    /// keeps failing ends it.
     pub async fn run_until_idle(&self, stop: &CancellationToken) -> Result<usize, CrawlError> {
+        self.keep_sources().await?;
+        while self.shared.read_next(stop).await? {}
         self.crawl(stop, true).await
     }
 
     /// Claims and looks until stopped; looks under way are given back. A database that fails is waited out, but for one that
     /// a newer program has migrated.
     pub async fn run(&self, stop: &CancellationToken) -> Result<(), CrawlError> {
-        self.crawl(stop, false).await.map(|_| ())
+        self.keep_sources().await?;
+        // Ends with the looks, however those end.
+        let reading = stop.child_token();
+        let looks = async {
+            let looked = self.crawl(stop, false).await;
+            reading.cancel();
+            looked
+        };
+        let (looked, ()) = tokio::join!(looks, self.shared.follow_sources(&reading));
+        looked.map(|_| ())
+    }
+
+    /// Follows the registries of the settings and no others.
+    async fn keep_sources(&self) -> Result<(), CrawlError> {
+        let shared = &self.shared;
+        let now = shared.clock.unix_seconds();
+        let dropped = shared
+            .store
+            .keep_sources(&shared.registries, shared.registries_every, now)
+            .await?;
+        for address in dropped {
+            tracing::info!(
+                address,
+                "off the list of registries: its servers are followed no more"
+            );
+        }
+        Ok(())
     }
 
     async fn crawl(&self, stop: &CancellationToken, until_idle: bool) -> Result<usize, CrawlError> {
@@ -199,6 +239,46 @@ impl Shared {
         self.store
             .claim_targets(&self.worker, self.clock.unix_seconds(), self.lease, limit)
             .await
+    }
+
+    /// Reads registries when they are due, until stopped.
+    async fn follow_sources(&self, stop: &CancellationToken) {
+        while !stop.is_cancelled() {
+            match self.read_next(stop).await {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(error) => tracing::error!(%error, "a registry could not be read, trying again"),
+            }
+            let wait = match self.store.next_source_due().await {
+                Ok(Some(due)) => {
+                    let seconds = due.saturating_sub(self.clock.unix_seconds());
+                    Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+                        .clamp(SHORTEST_POLL, LONGEST_SOURCE_POLL)
+                }
+                Ok(None) | Err(_) => LONGEST_SOURCE_POLL,
+            };
+            stop.run_until_cancelled(sleep(wait)).await;
+        }
+    }
+
+    /// Reads the registry that is due longest; false when none is.
+    async fn read_next(&self, stop: &CancellationToken) -> Result<bool, CrawlError> {
+        let http = self.looker.http();
+        let read = read_next(&self.store, http, &self.clock, &self.worker, self.every, stop).await?;
+        let Some(read) = read else { return Ok(false) };
+        tracing::info!(
+            address = read.address,
+            entries = read.entries,
+            new = read.new,
+            dropped = read.dropped,
+            problem = read.problem,
+            "read a registry"
+        );
+        if read.new > 0 {
+            self.woken.notify_one();
+        }
+        self.tell(Event::Read(read));
+        Ok(true)
     }
 
     /// How long to wait for the next target.
@@ -438,7 +518,12 @@ mod tests {
         let database = TestStore::sqlite().await;
         let cache = tempfile::tempdir().unwrap();
         let settings = Settings {
-            every: 86_400,
+            every: Every {
+                package: 86_400,
+                remote: 3_600,
+            },
+            registries: Vec::new(),
+            registries_every: 3_600,
             workers: 1,
             allow_networks: Vec::new(),
             allow_http: false,

@@ -1,2 +1,6 @@
 -- What a look ran behind: the level of the walls, as doctor and pages call it; NULL where nothing was run here.
 ALTER TABLE observation ADD COLUMN sandbox TEXT;
+
+-- What is looked at now, and what fails most, are few of many.
+CREATE INDEX target_running ON target (due, id) WHERE worker IS NOT NULL;
+CREATE INDEX target_failing ON target (failures DESC, id) WHERE failures > 0;

@@ -8,6 +8,7 @@
 
 pub(crate) mod approvals;
 pub(crate) mod check;
+pub(crate) mod crawl;
 pub(crate) mod definitions;
 pub(crate) mod drifts;
 pub(crate) mod feed_path;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRef;
 use mcpindex::clock::Clock;
+use mcpindex_crawler::settings::Every;
 use mcpindex_store::Store;
 use mcpindex_store::servers::ServerRecord;
 use url::Url;
@@ -52,8 +53,8 @@ pub struct App {
 /// What the crawler in this process does, as far as readers are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crawling {
-    /// Seconds between two looks at a server that is followed.
-    pub every: i64,
+    /// How often servers that are followed are looked at.
+    pub every: Every,
 }
 
 /// Handlers that few call take a clone.

@@ -121,8 +121,14 @@ pub struct ApprovalSettings {
 /// `[crawl]`: how servers are looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CrawlSettings {
-    /// Time between two looks at one server.
+    /// Time between two looks at a package or a command.
     pub every: Every,
+    /// The same at a remote server.
+    pub remote_every: Every,
+    /// Addresses of registries whose servers are followed.
+    pub registries: Vec<String>,
+    /// Time between two readings of one.
+    pub registries_every: Every,
     /// Looks at the same time.
     pub workers: usize,
     /// Private networks that servers may be in.
@@ -233,6 +239,9 @@ impl Settings {
             database: None,
             crawl: CrawlSettings {
                 every: Every::DAY,
+                remote_every: Every::HOUR,
+                registries: Vec::new(),
+                registries_every: Every::HOUR,
                 workers: 4,
                 node: None,
                 python: None,
@@ -309,7 +318,12 @@ impl Settings {
     /// The crawler's part.
     pub fn for_crawler(&self) -> mcpindex_crawler::settings::Settings {
         mcpindex_crawler::settings::Settings {
-            every: self.crawl.every.seconds(),
+            every: mcpindex_crawler::settings::Every {
+                package: self.crawl.every.seconds(),
+                remote: self.crawl.remote_every.seconds(),
+            },
+            registries: self.crawl.registries.clone(),
+            registries_every: self.crawl.registries_every.seconds(),
             workers: self.crawl.workers,
             allow_networks: self.crawl.allow_networks.clone(),
             allow_http: self.crawl.allow_http,
@@ -590,7 +604,7 @@ mod tests {
         );
         check_refused(
             "[crawl]\ntimeout = 3\n",
-            "etc/mcpindex.toml:2: unknown key `timeout` in [crawl]; known are every, workers, allow_networks, allow_http, node, python, read, cache, targets",
+            "etc/mcpindex.toml:2: unknown key `timeout` in [crawl]; known are every, remote_every, registries, registries_every, workers, allow_networks, allow_http, node, python, read, cache, targets",
         );
         check_refused(
             "[craw]\n",

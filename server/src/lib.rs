@@ -16,6 +16,7 @@ mod assets;
 mod badges;
 pub mod commands;
 pub mod config;
+mod crawl;
 pub mod exit;
 mod feeds;
 mod headers;

@@ -275,6 +275,7 @@ pub(crate) fn store_error(error: &StoreError) {
         StoreError::NotWritable { .. } => "not_writable",
         StoreError::NewerSchema { .. } => "newer_schema",
         StoreError::LeaseLost { .. } => "lease_lost",
+        StoreError::SourceTaken { .. } => "source_taken",
         StoreError::Refused { .. } => "refused",
         StoreError::ChainBroken { .. } => "chain_broken",
         StoreError::Corrupt { .. } => "corrupt",

@@ -39,6 +39,7 @@ use crate::problem::ProblemBody;
         api::fingerprint_key::fingerprint_key,
         api::search::search,
         api::ledger::ledger,
+        api::crawl::crawl,
         api::check::check,
         api::trust::server,
         api::trust::tool,

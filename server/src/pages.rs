@@ -11,6 +11,7 @@ pub(crate) mod approvals;
 pub(crate) mod audit;
 mod changes;
 pub(crate) mod consent;
+pub(crate) mod crawl;
 pub(crate) mod definition;
 pub(crate) mod device;
 pub(crate) mod drift;

@@ -4,13 +4,32 @@
 
 use mcpindex_contract::outcome::Outcome;
 use mcpindex_contract::surface::MemberKind;
-use mcpindex_crawler::event::Event;
+use mcpindex_crawler::event::{Event, Read};
 
 use crate::output::{Ink, Line};
 use crate::summary::summary;
 
 /// How many characters of a detail fit in a line; the page has all of it.
 const DETAIL_CHARACTERS: usize = 240;
+
+/// A registry that was read, in one line.
+pub fn read_line(read: &Read) -> Line {
+    let mut line = vec![(Ink::Strong, read.address.clone())];
+    match &read.problem {
+        Some(problem) => line.push((Ink::Warn, format!("  can't be read: {problem}"))),
+        None => {
+            let entries = match read.entries {
+                1 => "1 entry".to_owned(),
+                entries => format!("{entries} entries"),
+            };
+            line.push((Ink::Plain, format!("  {entries}, {} new to follow", read.new)));
+            if read.dropped > 0 {
+                line.push((Ink::Plain, format!(", {} followed no more", read.dropped)));
+            }
+        }
+    }
+    line
+}
 
 /// One look that ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +79,7 @@ impl Look {
                 changed,
                 compared,
             }),
-            Event::Started { .. } => None,
+            Event::Started { .. } | Event::Read(_) => None,
         }
     }
 

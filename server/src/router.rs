@@ -79,6 +79,8 @@ pub fn router(app: App) -> Router {
         )
         .route("/api/v1/search", get(api::search::search))
         .route("/api/v1/ledger", get(api::ledger::ledger))
+        .route("/api/v1/crawl", get(api::crawl::crawl))
+        .route("/crawl", get(pages::crawl::crawl))
         .route("/api/v1/trust/server/{server_id}", get(api::trust::server))
         .route(
             "/api/v1/trust/tool/{server_id}/{tool_name}",

@@ -35,6 +35,12 @@ pub enum StoreError {
         /// The target.
         target: i64,
     },
+    /// A reading was lost: another worker reads the source now, or it is followed no more.
+    #[error("the reading of {address} was lost to another worker")]
+    SourceTaken {
+        /// The source.
+        address: String,
+    },
     /// The call can't be carried out as it stands, however often it is made.
     #[error("refused: {what}")]
     Refused {

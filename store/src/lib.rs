@@ -26,6 +26,7 @@ pub mod servers;
 mod session;
 pub mod sightings;
 pub mod signals;
+pub mod sources;
 mod surfaces;
 pub mod targets;
 #[cfg(feature = "testing")]

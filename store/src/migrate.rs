@@ -47,6 +47,7 @@ migrations! {
     18 "0018_search_order",
     19 "0019_queue",
             20 "0020_crawl",
+            21 "0021_sources",
 }
 
 /// From this migration on there are approvals.

@@ -63,6 +63,23 @@ pub struct Lease {
     pub epoch: i64,
 }
 
+/// How many targets are in which state, by who asked for them and how their last look ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetCount {
+    /// Who asked for them.
+    pub source: String,
+    /// How their last look ended; `None` before the first.
+    pub outcome: Option<Outcome>,
+    /// All of them.
+    pub targets: i64,
+    /// Of them, under a look now.
+    pub running: i64,
+    /// Of them, due and waiting for a worker.
+    pub waiting: i64,
+    /// Of them, those whose last looks failed.
+    pub failing: i64,
+}
+
 /// One-off looks (a backfill) done and still to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
@@ -251,6 +268,51 @@ impl Store {
         Ok(on!(session, connection => {
             sqlx::query_scalar("SELECT MIN(due) FROM target").fetch_one(connection).await?
         }))
+    }
+
+    /// All targets that are or were to be looked at, counted.
+    pub async fn count_targets(&self, now: i64) -> Result<Vec<TargetCount>, StoreError> {
+        let mut session = self.read().await?;
+        let rows: Vec<(String, Option<String>, i64, i64, i64, i64)> = on!(session, connection => {
+            sqlx::query_as(
+                "SELECT source, outcome, COUNT(*), COUNT(CASE WHEN worker IS NOT NULL AND due > $1 THEN 1 END),
+                     COUNT(CASE WHEN due <= $1 THEN 1 END), COUNT(CASE WHEN failures > 0 THEN 1 END)
+                 FROM target GROUP BY source, outcome ORDER BY source, outcome",
+            )
+            .bind(now).fetch_all(connection).await?
+        });
+        rows.into_iter()
+            .map(|row| {
+                Ok(TargetCount {
+                    source: restored(row.0)?,
+                    outcome: row.1.as_deref().map(outcome_from_text).transpose()?,
+                    targets: row.2,
+                    running: row.3,
+                    waiting: row.4,
+                    failing: row.5,
+                })
+            })
+            .collect()
+    }
+
+    /// Targets under a look now, the longest held first; at most so many.
+    pub async fn running_targets(&self, now: i64, limit: i64) -> Result<Vec<Target>, StoreError> {
+        let mut session = self.read().await?;
+        let rows: Vec<TargetRow> = on!(session, connection => {
+            sqlx::query_as(target!("WHERE worker IS NOT NULL AND due > $1 ORDER BY due, id LIMIT $2"))
+                .bind(now).bind(limit.max(0)).fetch_all(connection).await?
+        });
+        rows.into_iter().map(target_from_row).collect()
+    }
+
+    /// Targets whose looks fail, most failures first; at most so many.
+    pub async fn failing_targets(&self, limit: i64) -> Result<Vec<Target>, StoreError> {
+        let mut session = self.read().await?;
+        let rows: Vec<TargetRow> = on!(session, connection => {
+            sqlx::query_as(target!("WHERE failures > 0 ORDER BY failures DESC, id LIMIT $1"))
+                .bind(limit.max(0)).fetch_all(connection).await?
+        });
+        rows.into_iter().map(target_from_row).collect()
     }
 
     /// How far the one-off looks are.

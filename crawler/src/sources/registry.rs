@@ -39,11 +39,11 @@ pub const OVERLAP: i64 = 600;
 /// Bounds on one reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegistryLimits {
-    /// Pages (1,000).
+    /// Pages (10,000): the official registry had 84,000 versions in the summer of 2026, and doubles in months.
     pub pages: usize,
     /// Bytes of one page (8 MiB).
     pub page_bytes: usize,
-    /// Bytes in all (256 MiB).
+    /// Bytes in all (2 GiB), one page of which is in memory at a time.
     pub total_bytes: usize,
     /// Bytes of a cursor (4 KiB).
     pub cursor_bytes: usize,
@@ -51,20 +51,20 @@ pub struct RegistryLimits {
     pub empty_pages: usize,
     /// How long one page may take, to its last byte (30 s).
     pub page_time: Duration,
-    /// How long all may take, with what becomes of the pages (1 h).
+    /// How long all may take, with what becomes of the pages (4 h).
     pub whole: Duration,
 }
 
 impl Default for RegistryLimits {
     fn default() -> RegistryLimits {
         RegistryLimits {
-            pages: 1_000,
+            pages: 10_000,
             page_bytes: 8 << 20,
-            total_bytes: 256 << 20,
+            total_bytes: 2 << 30,
             cursor_bytes: 4 << 10,
             empty_pages: 1,
             page_time: Duration::from_secs(30),
-            whole: Duration::from_secs(60 * 60),
+            whole: Duration::from_secs(4 * 60 * 60),
         }
     }
 }

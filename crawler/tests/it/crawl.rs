@@ -497,18 +497,8 @@ async fn settings_that_can_t_work_are_named() {
     let database = TestStore::sqlite().await;
     let check = |change: fn(&mut mcpindex_crawler::settings::Settings), expected: &str| {
         let (sender, _) = tokio::sync::mpsc::unbounded_channel();
-        let mut settings = mcpindex_crawler::settings::Settings {
-            every: DAY,
-            workers: 1,
-            entrance: crate::desk::FIXTURE.into(),
-            node: None,
-            python: None,
-            read: Vec::new(),
-            allow_networks: Vec::new(),
-            allow_http: false,
-            cache: tempfile::tempdir().unwrap().path().to_owned(),
-            lease: 60,
-        };
+        let cache = tempfile::tempdir().unwrap();
+        let mut settings = crate::desk::settings(cache.path());
         change(&mut settings);
         crate::install_tls_provider();
         let clock = Arc::new(mcpindex::clock::SystemClock);
@@ -520,7 +510,7 @@ async fn settings_that_can_t_work_are_named() {
         "`crawl.workers`: 0 is too small: expected at least 1",
     );
     check(
-        |settings| settings.every = -1,
+        |settings| settings.every.package = -1,
         "`crawl.every`: -1 is too small: expected at least 1",
     );
     check(

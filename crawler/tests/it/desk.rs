@@ -9,7 +9,7 @@ use mcpindex::clock::Clock;
 use mcpindex::wire::limits::Limits;
 use mcpindex_contract::identity::Identity;
 use mcpindex_crawler::event::Event;
-use mcpindex_crawler::settings::Settings;
+use mcpindex_crawler::settings::{Every, Settings};
 use mcpindex_crawler::target::{Reach, TargetSpec};
 use mcpindex_crawler::worker::Crawler;
 use mcpindex_store::Store;
@@ -39,6 +39,7 @@ pub(crate) struct Desk {
     pub(crate) crawler: Arc<Crawler>,
     pub(crate) events: mpsc::UnboundedReceiver<Event>,
     pub(crate) stop: CancellationToken,
+    clock: Arc<TestClock>,
     _cache: TempDir,
 }
 
@@ -70,14 +71,21 @@ impl Desk {
         change(&mut settings);
         let (sender, events) = mpsc::unbounded_channel();
         let clock = Arc::new(TestClock(AtomicI64::new(NOW)));
-        let crawler = Crawler::with_limits(store.clone(), settings, limits, clock, sender).unwrap();
+        let reads = Arc::clone(&clock) as Arc<dyn Clock>;
+        let crawler = Crawler::with_limits(store.clone(), settings, limits, reads, sender).unwrap();
         Desk {
             store: store.clone(),
             crawler: Arc::new(crawler),
             events,
             stop: CancellationToken::new(),
+            clock,
             _cache: cache,
         }
+    }
+
+    /// Lets time pass.
+    pub(crate) fn later(&self, seconds: i64) {
+        self.clock.0.fetch_add(seconds, Ordering::SeqCst);
     }
 
     pub(crate) async fn crawl(&self) -> usize {
@@ -113,7 +121,12 @@ impl Desk {
 /// Settings for a test that looks at servers on loopback.
 pub(crate) fn settings(cache: &Path) -> Settings {
     Settings {
-        every: DAY,
+        every: Every {
+            package: DAY,
+            remote: DAY,
+        },
+        registries: Vec::new(),
+        registries_every: 3_600,
         workers: 3,
         allow_networks: vec!["127.0.0.0/8".to_owned()],
         allow_http: false,

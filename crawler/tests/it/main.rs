@@ -7,6 +7,7 @@ mod crawl;
 mod desk;
 mod guarded_client;
 mod package;
+mod reading;
 mod registry_page;
 mod registry_reached;
 mod registry_source;

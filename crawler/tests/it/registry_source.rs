@@ -535,10 +535,10 @@ fn an_address_is_that_of_a_registry_or_says_why_not() {
 #[test]
 fn the_limits_are_those_that_are_promised() {
     let limits = RegistryLimits::default();
-    assert_eq!(limits.pages, 1_000);
+    assert_eq!(limits.pages, 10_000);
     assert_eq!(limits.page_bytes, 8 << 20);
-    assert_eq!(limits.total_bytes, 256 << 20);
+    assert_eq!(limits.total_bytes, 2 << 30);
     assert_eq!(limits.cursor_bytes, 4_096);
     assert_eq!(limits.page_time, Duration::from_secs(30));
-    assert_eq!(limits.whole, Duration::from_secs(3_600));
+    assert_eq!(limits.whole, Duration::from_secs(4 * 3_600));
 }

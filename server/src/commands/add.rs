@@ -38,13 +38,16 @@ struct Added {
 /// Adds, looks, prints.
 pub async fn run(settings: Settings, add: Add) -> anyhow::Result<Exit> {
     let asked = asked(&add)?;
-    let every = add.every.unwrap_or(settings.crawl.every).seconds();
     let store = open_store(&settings).await?;
     let lease = settings.for_crawler().lease;
     let looker = Looker::new(&store, &settings)?;
     let mut results = Vec::new();
     for listed in &asked.listed {
         let spec = &listed.spec;
+        let every = match add.every {
+            Some(every) => every.seconds(),
+            None => settings.for_crawler().every.of(&spec.identity),
+        };
         let due = if add.later { now() } else { now() + lease };
         let new = store
             .add_target(&spec.to_new_target(asked.source, Some(every), due), now())

@@ -9,7 +9,7 @@ use crate::args::Crawl;
 use crate::config::Settings;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use crate::progress::Look;
+use crate::progress::{Look, read_line};
 
 /// Looks and prints a line for each look.
 pub async fn run(settings: Settings, crawl: Crawl, stop: CancellationToken) -> anyhow::Result<Exit> {
@@ -46,6 +46,11 @@ pub async fn run(settings: Settings, crawl: Crawl, stop: CancellationToken) -> a
 async fn print(mut told: UnboundedReceiver<Event>, keep: bool) -> anyhow::Result<Vec<Look>> {
     let mut kept = Vec::new();
     while let Some(event) = told.recv().await {
+        if let Event::Read(read) = &event
+            && !keep
+        {
+            output::line(&read_line(read))?;
+        }
         match Look::of_event(event) {
             Some(look) if keep => kept.push(look),
             Some(look) => output::line(&look.line())?,

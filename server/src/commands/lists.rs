@@ -74,12 +74,15 @@ impl Plan {
     /// Puts everything down for the crawler. A server whose history is looked at is due again after the usual time, any
     /// other one at once: that look finds out, and records, what is wrong with a package that could not be planned.
     pub async fn put_down(&self, store: &Store, settings: &Settings, source: &str) -> Result<(), CrawlError> {
-        let every = settings.crawl.every.seconds();
-        let with_history = self.history.iter().map(|(spec, _)| (spec, now() + every));
+        let every = settings.for_crawler().every;
+        let with_history = self
+            .history
+            .iter()
+            .map(|(spec, _)| (spec, now() + every.of(&spec.identity)));
         let failed = self.failed.iter().map(|(spec, _)| (spec, now()));
         let others = self.others.iter().map(|spec| (spec, now()));
         for (spec, due) in with_history.chain(failed).chain(others) {
-            follow(store, spec, source, every, due).await?;
+            follow(store, spec, source, every.of(&spec.identity), due).await?;
         }
         backfill::enqueue(store, &self.history, source, now()).await?;
         Ok(())

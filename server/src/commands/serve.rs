@@ -41,7 +41,7 @@ use crate::login::settings::Named;
 use crate::login::{self, DEV, Login};
 use crate::measure;
 use crate::output::{self, Ink};
-use crate::progress::Look;
+use crate::progress::{self, Look};
 use crate::router::router;
 use crate::webhooks::Webhooks;
 
@@ -74,7 +74,7 @@ pub async fn run(settings: Settings, serve: Serve, stop: CancellationToken) -> a
         ingest: Some(ingest),
         version: env!("CARGO_PKG_VERSION"),
         crawling: crawling.as_ref().map(|_| Crawling {
-            every: settings.crawl.every.seconds(),
+            every: settings.for_crawler().every,
         }),
         base,
         access: Arc::new(access),
@@ -384,6 +384,9 @@ async fn report(
 }
 
 fn tell(event: Event, expected: &mut Expected, home: &str) {
+    if let Event::Read(read) = &event {
+        let _ = output::line(&progress::read_line(read));
+    }
     let Some(look) = Look::of_event(event) else { return };
     measure::look(look.outcome);
     let mut line = Vec::new();
@@ -449,10 +452,20 @@ fn start_up_lines(
     fact(
         "crawl",
         format!(
-            "each server every {}, {} at the same time",
-            settings.crawl.every, settings.crawl.workers
+            "packages and commands every {}, remote servers every {}; {} at the same time",
+            settings.crawl.every, settings.crawl.remote_every, settings.crawl.workers
         ),
     )?;
+    if !settings.crawl.registries.is_empty() {
+        fact(
+            "registries",
+            format!(
+                "{}, every {}",
+                settings.crawl.registries.join(", "),
+                settings.crawl.registries_every
+            ),
+        )?;
+    }
     match level {
         Ok(level) => fact("packages", format!("run in a sandbox: {}", level.name())),
         Err(reason) => output::line(&[

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use super::Settings;
 use super::values::{
-    addresses, at_least_one, keep, listen_address, metrics, policy, public_url, queue, read, secret,
-    short_id, word,
+    addresses, at_least_one, keep, listen_address, metrics, policy, public_url, queue, read,
+    registry_address, secret, short_id, word,
 };
 use crate::login::settings::{base_url, issuer};
 use crate::webhooks::settings::hosts;
@@ -117,6 +117,34 @@ pub(super) const KEYS: &[Key] = &[
         variable: "MCPINDEX_CRAWL_EVERY",
         set: Set::Text(|settings, text| {
             settings.crawl.every = text.parse()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "crawl",
+        name: "remote_every",
+        variable: "MCPINDEX_CRAWL_REMOTE_EVERY",
+        set: Set::Text(|settings, text| {
+            settings.crawl.remote_every = text.parse()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "crawl",
+        name: "registries",
+        variable: "MCPINDEX_CRAWL_REGISTRIES",
+        set: Set::List(|settings, addresses| {
+            let read = addresses.iter().map(|address| registry_address(address));
+            settings.crawl.registries = read.collect::<Result<_, _>>()?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "crawl",
+        name: "registries_every",
+        variable: "MCPINDEX_CRAWL_REGISTRIES_EVERY",
+        set: Set::Text(|settings, text| {
+            settings.crawl.registries_every = text.parse()?;
             Ok(())
         }),
     },

@@ -24,6 +24,8 @@ const EVERY_SECONDS: std::ops::RangeInclusive<i64> = 10..=365 * 86_400;
 pub struct Every(i64);
 
 impl Every {
+    /// 1 hour.
+    pub(super) const HOUR: Every = Every(3_600);
     /// 24 hours.
     pub(super) const DAY: Every = Every(86_400);
     /// 30 days.
@@ -212,6 +214,19 @@ pub(super) fn database(text: &str, base: &Path) -> Result<Location, String> {
         Ok(location) => Ok(location),
         Err(error) => Err(LocationError::to_string(&error)),
     }
+}
+
+/// A registry's address as it is kept: with a host, without what could be a credential, a query or a last slash.
+pub(super) fn registry_address(text: &str) -> Result<String, String> {
+    let wrong = |reason: &str| format!("`{text}` {reason}: write it as https://registry.example.com");
+    let url = Url::parse(text).map_err(|_| wrong("is no address"))?;
+    if !matches!(url.scheme(), "https" | "http") || url.host_str().is_none() {
+        return Err(wrong("is no web address"));
+    }
+    if !url.username().is_empty() || url.password().is_some() || url.query().is_some() {
+        return Err("a registry's address has no user, password or query".to_owned());
+    }
+    Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
 #[cfg(test)]

@@ -28,7 +28,13 @@ struct HomePage {
     /// One-off looks, while some are still to do.
     progress: Option<Progress>,
     /// How often servers are looked at, when this process does it.
-    every: Option<String>,
+    every: Option<EveryView>,
+}
+
+/// Two stretches of time.
+struct EveryView {
+    package: String,
+    remote: String,
 }
 
 struct CountView {
@@ -66,6 +72,9 @@ pub(crate) async fn home(State(app): State<App>, uri: Uri) -> Result<Response, P
         drift_count: app.store.count_drifts().await?,
         drifts: drifts.iter().map(|drift| DriftView::new(drift, now)).collect(),
         progress: Some(progress).filter(|progress| progress.done < progress.total),
-        every: app.crawling.map(|crawling| stretch(crawling.every)),
+        every: app.crawling.map(|crawling| EveryView {
+            package: stretch(crawling.every.package),
+            remote: stretch(crawling.every.remote),
+        }),
     })
 }

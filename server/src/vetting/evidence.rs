@@ -44,6 +44,7 @@ fn weight(outcome: Outcome) -> Weight {
         | Outcome::NeedsConfig
         | Outcome::NeedsNetwork
         | Outcome::NeedsInstallScript
+        | Outcome::NeedsContainerRuntime
         | Outcome::OverLimit
         | Outcome::CursorLoop
         | Outcome::TimedOut

@@ -8,6 +8,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use mcpindex::clock::Clock;
+use mcpindex_crawler::settings::Every;
 use mcpindex_server::access::Access;
 use mcpindex_server::app::{App, Crawling};
 use mcpindex_server::approvals::Approvals;
@@ -41,7 +42,12 @@ pub(crate) fn app(store: Store) -> App {
         store,
         clock: clock(),
         version: "0.0.0-test",
-        crawling: Some(Crawling { every: 86_400 }),
+        crawling: Some(Crawling {
+            every: Every {
+                package: 86_400,
+                remote: 3_600,
+            },
+        }),
         ingest: None,
         base: "http://127.0.0.1:8080/".parse().unwrap(),
         access: Arc::new(Access::public()),

@@ -17,6 +17,7 @@ mod approvals_pages;
 mod browser;
 mod client;
 mod commands;
+mod crawl;
 mod fake_github;
 mod fake_issues;
 mod feeds;

@@ -27,7 +27,7 @@ fn page_of(identity: &str) -> String {
 }
 
 /// The main part of a page as a reader without styles sees it, one line for each block.
-fn read(html: &str) -> String {
+pub(crate) fn read(html: &str) -> String {
     let main = html.split_once("<main").unwrap().1.split_once('>').unwrap().1;
     let main = main.split_once("</main>").unwrap().0;
     let mut text = String::new();
