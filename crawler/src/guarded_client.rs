@@ -2,8 +2,8 @@
 //!
 //! A URL is judged before the request (scheme, user info, port, and the address when it is written as one, since the
 //! resolver is never asked about those); a name is resolved once a connection, every answer is judged, and the connection
-//! goes to exactly these addresses; the address that answered is judged once more. Redirects are not followed: the answer
-//! comes back as it is.
+//! goes to exactly these addresses; the address that answered is judged once more. Redirects come back as they are, but to
+//! whoever wants them followed (`hop`): a few, each judged as if it had been asked for.
 //!
 //! An origin that the administrator wrote into the settings (a sign-in's provider) is admitted by name: there, and only
 //! there, private addresses and plain `http:` are right. Where addresses come from people rather than from lists (webhooks), the
@@ -11,6 +11,9 @@
 //!
 //! Invariant: no byte is sent to an address that [`crate::address`] refuses, however the URL or the name service spells it,
 //! but to an admitted origin; and to a cloud's metadata address not even there.
+
+mod hop;
+mod host;
 
 use std::error::Error as StdError;
 use std::io;
@@ -24,6 +27,8 @@ use mcpindex::wire::http::{HttpClient, HttpError};
 use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue};
 use url::{Host, Url};
 
+pub use host::AllowedHost;
+
 use crate::address::{AddressRules, Network, Verdict};
 
 /// How the crawler names itself to servers.
@@ -35,14 +40,35 @@ pub const USER_AGENT: &str = concat!(
     ")"
 );
 
-/// For the name, the connection and the TLS handshake together.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// For the name alone.
-const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
-/// From the request to the head of the answer.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 /// Addresses of one name; whoever has more is refused.
 const MAX_ADDRESSES: usize = 16;
+/// Headers of one answer.
+const MAX_HEADERS: usize = 100;
+/// Bytes of the headers of one answer.
+const MAX_HEADER_BYTES: u32 = 64 << 10;
+/// Redirects that are followed for one request, where they are.
+pub const MAX_HOPS: usize = 3;
+
+/// How long each step to an answer may take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Times {
+    /// For the name, the connection and the TLS handshake together (5 s).
+    pub connect: Duration,
+    /// For the name alone (5 s).
+    pub resolve: Duration,
+    /// From the request to the head of the answer (15 s), for each hop.
+    pub head: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Times {
+        Times {
+            connect: Duration::from_secs(5),
+            resolve: Duration::from_secs(5),
+            head: Duration::from_secs(15),
+        }
+    }
+}
 
 /// Ports from 1024 on that belong to services which take what an HTTP request says for commands, or guard nothing else.
 const SERVICE_PORTS: [u16; 41] = [
@@ -84,70 +110,9 @@ pub struct GuardedClient {
     to_admitted: reqwest::Client,
     /// The only hosts, and the name of the list that they stand in; `None`: any.
     only: Option<(&'static str, Vec<AllowedHost>)>,
-}
-
-/// A host of an allow-list: `hooks.example.com`, or one port of it, `hooks.example.com:8443`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AllowedHost {
-    /// As a URL writes it.
-    host: String,
-    /// `None`: any port that may be contacted.
-    port: Option<u16>,
-}
-
-impl AllowedHost {
-    /// The host and port that this URL names.
-    pub fn of(url: &Url) -> Option<AllowedHost> {
-        Some(AllowedHost {
-            host: url.host_str()?.to_owned(),
-            port: url.port_or_known_default(),
-        })
-    }
-
-    fn admits(&self, url: &Url) -> bool {
-        url.host_str() == Some(self.host.as_str())
-            && self
-                .port
-                .is_none_or(|port| url.port_or_known_default() == Some(port))
-    }
-}
-
-impl std::str::FromStr for AllowedHost {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<AllowedHost, String> {
-        let no_host = || {
-            format!(
-                "`{text}` is no host: write it as hooks.example.com, or with a port as hooks.example.com:8443"
-            )
-        };
-        let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
-        let (host, port) = match text.rsplit_once(':') {
-            Some((host, port)) if is_port(port) && (!host.contains(':') || host.ends_with(']')) => {
-                (host, Some(port.parse().map_err(|_| no_host())?))
-            }
-            _ => (text, None),
-        };
-        let url = Url::parse(&format!("https://{host}/")).map_err(|_| no_host())?;
-        // What a URL would read as more than a host is none; a host is written as URLs write it but for its case.
-        let is_host = url.username().is_empty()
-            && url.password().is_none()
-            && url.port().is_none()
-            && url.path() == "/";
-        let host_str = url.host_str().unwrap_or_default();
-        if !is_host
-            || url.query().is_some()
-            || url.fragment().is_some()
-            || host.contains(['*', '%', '/', '\\', ' '])
-            || host.ends_with(':')
-        {
-            return Err(no_host());
-        }
-        Ok(AllowedHost {
-            host: host_str.to_owned(),
-            port,
-        })
-    }
+    /// How many redirects are followed.
+    hops: usize,
+    head_time: Duration,
 }
 
 impl GuardedClient {
@@ -163,20 +128,34 @@ impl GuardedClient {
         allow_http: bool,
         resolver: Arc<dyn Resolver>,
     ) -> Result<GuardedClient, String> {
+        GuardedClient::with_times(allow_networks, allow_http, resolver, &Times::default())
+    }
+
+    /// The same, with another patience.
+    pub fn with_times(
+        allow_networks: &[String],
+        allow_http: bool,
+        resolver: Arc<dyn Resolver>,
+        times: &Times,
+    ) -> Result<GuardedClient, String> {
         let networks: Result<Vec<Network>, _> = allow_networks.iter().map(|text| text.parse()).collect();
         let rules = AddressRules::new(networks.map_err(|error| error.to_string())?);
         let client = |rules: &AddressRules, public: bool| {
-            build(JudgedResolver {
+            let resolver = JudgedResolver {
                 resolver: Arc::clone(&resolver),
                 rules: Arc::new(rules.clone()),
                 public,
-            })
+                time: times.resolve,
+            };
+            build(resolver, times.connect)
         };
         Ok(GuardedClient {
             secure: client(&rules, true)?,
             plain: client(&rules, allow_http)?,
             admitted: Vec::new(),
             only: None,
+            hops: 0,
+            head_time: times.head,
             to_admitted: client(&AddressRules::everywhere(), true)?,
             rules: Arc::new(rules),
             allow_http,
@@ -194,6 +173,13 @@ impl GuardedClient {
     #[must_use]
     pub fn only(mut self, name: &'static str, hosts: Vec<AllowedHost>) -> GuardedClient {
         self.only = Some((name, hosts));
+        self
+    }
+
+    /// Follows up to [`MAX_HOPS`] redirects, each by all rules.
+    #[must_use]
+    pub fn following_redirects(mut self) -> GuardedClient {
+        self.hops = MAX_HOPS;
         self
     }
 
@@ -240,6 +226,37 @@ impl GuardedClient {
         judge(&self.rules, address, !plain || self.allow_http).map_err(blocked)
     }
 
+    async fn send_followed(&self, mut request: reqwest::Request) -> Result<reqwest::Response, HttpError> {
+        let mut hops = 0;
+        loop {
+            // A body that comes as a stream is sent once; none of ours does.
+            let again = request.try_clone().filter(|_| self.hops > 0);
+            let from = request.url().clone();
+            let answer = self.send_checked(request).await;
+            let response = match hops {
+                0 => answer?,
+                _ => answer.map_err(by_redirect)?,
+            };
+            let status = response.status();
+            let (Some(again), Some(to)) = (again, hop::target(&from, status, response.headers())) else {
+                return Ok(response);
+            };
+            hops += 1;
+            if hops > self.hops {
+                return Err(HttpError::NotFollowed {
+                    reason: format!(
+                        "more than {} redirects, the last to {}",
+                        self.hops,
+                        to.origin().ascii_serialization()
+                    ),
+                });
+            }
+            // Also where it is not followed: where a server tries to send others says what it is.
+            self.check(&to).map_err(by_redirect)?;
+            request = hop::next(again, status, to)?;
+        }
+    }
+
     async fn send_checked(&self, request: reqwest::Request) -> Result<reqwest::Response, HttpError> {
         self.check(request.url())?;
         let plain = request.url().scheme() == "http";
@@ -249,7 +266,7 @@ impl GuardedClient {
             (false, true) => &self.plain,
             (false, false) => &self.secure,
         };
-        let response = tokio::time::timeout(HEAD_TIMEOUT, client.execute(request))
+        let response = tokio::time::timeout(self.head_time, client.execute(request))
             .await
             .map_err(|_| HttpError::TimedOut)?
             // The URL may hold a secret.
@@ -261,13 +278,14 @@ impl GuardedClient {
                 false => self.check_address(peer.ip(), plain)?,
             }
         }
+        check_head(response.headers())?;
         Ok(response)
     }
 }
 
 impl HttpClient for GuardedClient {
     fn send(&self, request: reqwest::Request) -> BoxFuture<'_, Result<reqwest::Response, HttpError>> {
-        self.send_checked(request).boxed()
+        self.send_followed(request).boxed()
     }
 }
 
@@ -287,16 +305,43 @@ fn check_admitted(address: IpAddr) -> Result<(), HttpError> {
     judge(&AddressRules::everywhere(), address, true).map_err(blocked)
 }
 
+fn by_redirect(error: HttpError) -> HttpError {
+    match error {
+        HttpError::Blocked { rule } => blocked(format!("by a redirect: {rule}")),
+        other => other,
+    }
+}
+
+/// Whether the head of an answer is of a size that anybody needs.
+fn check_head(headers: &HeaderMap) -> Result<(), HttpError> {
+    let bytes: usize = headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len())
+        .sum();
+    match headers.len() > MAX_HEADERS || bytes > MAX_HEADER_BYTES as usize {
+        true => Err(head_too_large()),
+        false => Ok(()),
+    }
+}
+
+fn head_too_large() -> HttpError {
+    HttpError::OverLimit {
+        what: "headers, or 64 KiB of them, in one answer",
+        limit: MAX_HEADERS,
+    }
+}
+
 fn blocked(rule: impl Into<String>) -> HttpError {
     HttpError::Blocked { rule: rule.into() }
 }
 
-fn build(resolver: JudgedResolver) -> Result<reqwest::Client, String> {
+fn build(resolver: JudgedResolver, connect_time: Duration) -> Result<reqwest::Client, String> {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         return Err("no TLS provider is installed in this process".to_owned());
     }
     let mut headers = HeaderMap::new();
-    // A body that arrives compressed could grow without bound; what is sent compressed nevertheless stays unread.
+    // A body that arrives compressed could grow without bound. What is sent so nevertheless is not unpacked here: the wire
+    // does that, within its limits.
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     reqwest::Client::builder()
         .user_agent(USER_AGENT)
@@ -305,7 +350,9 @@ fn build(resolver: JudgedResolver) -> Result<reqwest::Client, String> {
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
-        .connect_timeout(CONNECT_TIMEOUT)
+        .connect_timeout(connect_time)
+        .http1_max_headers(MAX_HEADERS)
+        .http2_max_header_list_size(MAX_HEADER_BYTES)
         .pool_max_idle_per_host(1)
         .pool_idle_timeout(Duration::from_secs(10))
         .dns_resolver(resolver)
@@ -319,6 +366,7 @@ struct JudgedResolver {
     resolver: Arc<dyn Resolver>,
     rules: Arc<AddressRules>,
     public: bool,
+    time: Duration,
 }
 
 /// Why a name gave no address to connect to.
@@ -337,9 +385,9 @@ enum ResolveError {
 impl reqwest::dns::Resolve for JudgedResolver {
     fn resolve(&self, name: reqwest::dns::Name) -> reqwest::dns::Resolving {
         let answer = self.resolver.resolve(name.as_str());
-        let (rules, public) = (Arc::clone(&self.rules), self.public);
+        let (rules, public, time) = (Arc::clone(&self.rules), self.public, self.time);
         async move {
-            let addresses = judged_answer(answer, &rules, public).await?;
+            let addresses = judged_answer(answer, &rules, public, time).await?;
             let sockets = addresses.into_iter().map(|address| SocketAddr::new(address, 0));
             Ok(Box::new(sockets) as reqwest::dns::Addrs)
         }
@@ -351,8 +399,9 @@ async fn judged_answer(
     answer: BoxFuture<'static, io::Result<Vec<IpAddr>>>,
     rules: &AddressRules,
     public: bool,
+    time: Duration,
 ) -> Result<Vec<IpAddr>, ResolveError> {
-    let addresses = tokio::time::timeout(RESOLVE_TIMEOUT, answer)
+    let addresses = tokio::time::timeout(time, answer)
         .await
         .map_err(|_| ResolveError::TimedOut)?
         .map_err(ResolveError::Failed)?;
@@ -382,6 +431,12 @@ fn translate(error: &reqwest::Error) -> HttpError {
                     reason: other.to_string(),
                 },
             };
+        }
+        if current
+            .downcast_ref::<hyper::Error>()
+            .is_some_and(hyper::Error::is_parse_too_large)
+        {
+            return head_too_large();
         }
         if let Some(tls) = current.downcast_ref::<rustls::Error>() {
             return match tls {

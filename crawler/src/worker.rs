@@ -103,12 +103,13 @@ impl Crawler {
             path: settings.cache.display().to_string(),
             reason: error.to_string(),
         })?;
-        let http = GuardedClient::new(&settings.allow_networks, settings.allow_http).map_err(|reason| {
-            CrawlError::Setting {
+        let http = GuardedClient::new(&settings.allow_networks, settings.allow_http);
+        let http = http
+            .map(GuardedClient::following_redirects)
+            .map_err(|reason| CrawlError::Setting {
                 setting: "crawl.allow_networks",
                 reason,
-            }
-        })?;
+            })?;
         Ok(Crawler {
             shared: Arc::new(Shared {
                 store,

@@ -69,6 +69,8 @@ pub struct Failure {
     pub outcome: Outcome,
     /// One line: what happened, where. Safe to show.
     pub reason: String,
+    /// When the server may be asked again, by its own word; at most a day.
+    pub retry_after: Option<Duration>,
 }
 
 /// Starts a server, lists what it declares, ends it.
@@ -309,6 +311,7 @@ fn failure(error: &WireError, ending: Option<&Ending>, stderr: &str, redactor: &
     let said = |outcome: Outcome| Failure {
         outcome,
         reason: shown(&error.to_string(), redactor),
+        retry_after: None,
     };
     match error {
         WireError::NotStarted { .. } => said(Outcome::Crashed),
@@ -320,9 +323,10 @@ fn failure(error: &WireError, ending: Option<&Ending>, stderr: &str, redactor: &
             Failure {
                 outcome: Outcome::NeedsNetwork,
                 reason: with_last_words(error.to_string(), stderr),
+                retry_after: None,
             }
         }
-        WireError::TimedOut { .. } => said(Outcome::TimedOut),
+        WireError::TimedOut { .. } | WireError::TooSlow { .. } => said(Outcome::TimedOut),
         WireError::OverLimit { .. } => said(Outcome::OverLimit),
         WireError::CursorLoop { .. } => said(Outcome::CursorLoop),
         WireError::Refused { method, error } => said(match (*method, cause::cause(&error.message)) {
@@ -338,12 +342,16 @@ fn failure(error: &WireError, ending: Option<&Ending>, stderr: &str, redactor: &
         WireError::Unusable { .. } => said(Outcome::ListFailed),
         WireError::AuthRequired { .. } => said(Outcome::AuthRequired),
         WireError::NotMcp { .. } => said(Outcome::NotMcp),
-        WireError::Unavailable { .. } => said(Outcome::Unreachable),
+        WireError::Unavailable { retry_after, .. } => Failure {
+            retry_after: *retry_after,
+            ..said(Outcome::Unreachable)
+        },
         WireError::Http(HttpError::Blocked { .. }) => said(Outcome::BlockedAddress),
         WireError::Http(HttpError::Tls { .. }) => said(Outcome::TlsInvalid),
         WireError::Http(HttpError::Unreachable { .. }) => said(Outcome::Unreachable),
         WireError::Http(HttpError::TimedOut) => said(Outcome::TimedOut),
         WireError::Http(HttpError::OverLimit { .. }) => said(Outcome::OverLimit),
+        WireError::Http(HttpError::NotFollowed { .. }) => said(Outcome::NotMcp),
     }
 }
 
@@ -362,6 +370,7 @@ fn ended(method: &str, ending: &Ending, stderr: &str) -> Failure {
         // Of the words as sent: the name of a variable that stands for its value would be taken for a complaint.
         outcome: cause::cause(&ending.stderr).unwrap_or(Outcome::Crashed),
         reason: with_last_words(how, stderr),
+        retry_after: None,
     }
 }
 

@@ -6,6 +6,7 @@ mod address_literals;
 mod crawl;
 mod desk;
 mod guarded_client;
+mod hostile;
 mod package;
 mod reading;
 mod registry_page;

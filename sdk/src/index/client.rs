@@ -234,7 +234,7 @@ async fn read(request: reqwest::RequestBuilder, limit: usize) -> Result<Answer, 
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| HttpError::of(&error))? {
         if body.len() + chunk.len() > limit {
-            return Err(HttpError::OverLimit { limit });
+            return Err(HttpError::OverLimit { what: "bytes", limit });
         }
         body.extend_from_slice(&chunk);
     }

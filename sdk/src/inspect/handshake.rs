@@ -37,7 +37,7 @@ pub(super) async fn handshake(
 ) -> Result<Hello, WireError> {
     let deadline = Instant::now() + limits.handshake;
     let refused = match wire.ask(Ask::Initialize, deadline).await {
-        Ok(result) => match initialized(&redactor.json(result)) {
+        Ok(result) => match initialized(&redactor.json(within(result, limits)?)) {
             Ok(hello) => {
                 wire.settle(Era::Legacy, &hello.version, deadline).await?;
                 return Ok(hello);
@@ -57,7 +57,8 @@ pub(super) async fn handshake(
     }
     match discovery {
         Ok(result) => {
-            let hello = discovered(&redactor.json(result)).map_err(|reason| WireError::NotMcp { reason })?;
+            let hello = discovered(&redactor.json(within(result, limits)?))
+                .map_err(|reason| WireError::NotMcp { reason })?;
             wire.settle(Era::Modern, &hello.version, deadline).await?;
             Ok(hello)
         }
@@ -65,6 +66,16 @@ pub(super) async fn handshake(
         Err(error @ WireError::AuthRequired { .. }) => Err(error),
         // The first refusal says more than that of a method which most servers never heard of.
         Err(_) => Err(refused),
+    }
+}
+
+fn within(result: String, limits: &Limits) -> Result<String, WireError> {
+    match result.len() <= limits.hello_bytes {
+        true => Ok(result),
+        false => Err(WireError::OverLimit {
+            what: "bytes in the answer to the handshake",
+            limit: limits.hello_bytes,
+        }),
     }
 }
 

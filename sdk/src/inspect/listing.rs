@@ -24,6 +24,7 @@ pub(super) async fn read_list(
 ) -> Result<Vec<Member>, WireError> {
     let method = list_method(kind);
     let mut members = Vec::new();
+    let mut bytes = 0_usize;
     let mut cursor: Option<String> = None;
     let mut cursors = HashSet::new();
     for _ in 0..limits.pages {
@@ -45,6 +46,13 @@ pub(super) async fn read_list(
                 return Err(WireError::OverLimit {
                     what: item_limit(kind),
                     limit: limits.item_bytes,
+                });
+            }
+            bytes = bytes.saturating_add(item.len());
+            if bytes > limits.list_bytes {
+                return Err(WireError::OverLimit {
+                    what: list_limit(kind),
+                    limit: limits.list_bytes,
                 });
             }
             members.push(Member::read(kind, &redactor.json(item.to_owned())));
@@ -94,6 +102,15 @@ fn item_limit(kind: MemberKind) -> &'static str {
         MemberKind::Prompt => "bytes in a prompt",
         MemberKind::Resource => "bytes in a resource",
         MemberKind::ResourceTemplate => "bytes in a resource template",
+    }
+}
+
+fn list_limit(kind: MemberKind) -> &'static str {
+    match kind {
+        MemberKind::Tool => "bytes in all tools",
+        MemberKind::Prompt => "bytes in all prompts",
+        MemberKind::Resource => "bytes in all resources",
+        MemberKind::ResourceTemplate => "bytes in all resource templates",
     }
 }
 

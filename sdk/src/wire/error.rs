@@ -32,6 +32,14 @@ pub enum WireError {
         /// How long we waited.
         within: Duration,
     },
+    /// What was sent came too slowly to be waited for.
+    #[error("the answer came too slowly: fewer than {bytes} bytes in {} s", tenths(*.within))]
+    TooSlow {
+        /// What has to come at least.
+        bytes: usize,
+        /// In each such span of time.
+        within: Duration,
+    },
     /// The server sent more than allowed.
     #[error("more than {limit} {what}")]
     OverLimit {
@@ -79,6 +87,8 @@ pub enum WireError {
     Unavailable {
         /// The status.
         status: u16,
+        /// When it may be asked again, by its own word; at most a day.
+        retry_after: Option<Duration>,
     },
     /// The HTTP request got no answer.
     #[error(transparent)]

@@ -5,10 +5,11 @@
 //! conversation, one question at a time: it opens no separate stream of a GET and takes up no broken one. `remote` is the
 //! gate's: many at a time, and both of these.
 //!
-//! Invariant: every byte of a body is counted before it is kept, no redirect is followed, and the caller's headers go to
-//! the origin that it named and to no other.
+//! Invariant: every byte of a body is counted before it is kept, no redirect is followed here, and the caller's headers go
+//! to the origin that it named and to no other.
 
 pub(crate) mod answer;
+pub(in crate::wire) mod body;
 pub(crate) mod events;
 pub(crate) mod mirror;
 pub(crate) mod remote;
@@ -23,7 +24,8 @@ use secrecy::ExposeSecret;
 use tokio::time::timeout;
 
 use crate::wire::error::WireError;
-use crate::wire::http::answer::{Budget, EventStream, Kind, Refusal, judge, whole};
+use crate::wire::http::answer::{EventStream, Kind, Refusal, judge};
+use crate::wire::http::body::Budget;
 use crate::wire::http::events::Events;
 use crate::wire::limits::Limits;
 use crate::wire::read_only::{Ask, MODERN};
@@ -53,11 +55,19 @@ pub enum HttpError {
     /// No answer in time.
     #[error("timed out")]
     TimedOut,
-    /// More bytes than allowed.
-    #[error("more than {limit} bytes")]
+    /// More than allowed.
+    #[error("more than {limit} {what}")]
     OverLimit {
+        /// What there is too much of, in the plural.
+        what: &'static str,
         /// The limit.
         limit: usize,
+    },
+    /// The answer leads elsewhere, and the caller's rules follow it no further.
+    #[error("{reason}")]
+    NotFollowed {
+        /// One line that names no more of the target than its origin.
+        reason: String,
     },
 }
 
@@ -190,7 +200,7 @@ pub(in crate::wire) struct Http<'c> {
     endpoint: &'c Endpoint,
     session: Option<HeaderValue>,
     version: Option<HeaderValue>,
-    answer: Body,
+    answer: Open,
     older: Option<Sse>,
     budget: Budget,
     message_bytes: usize,
@@ -198,7 +208,7 @@ pub(in crate::wire) struct Http<'c> {
 }
 
 /// The answer to the question that is open.
-enum Body {
+enum Open {
     Nothing,
     Message(Vec<u8>),
     Stream(Box<EventStream>),
@@ -215,9 +225,9 @@ impl<'c> Http<'c> {
             endpoint,
             session: None,
             version: None,
-            answer: Body::Nothing,
+            answer: Open::Nothing,
             older: None,
-            budget: Budget::of(limits.total_bytes),
+            budget: Budget::of(limits),
             message_bytes: limits.message_bytes,
             stream_events: limits.stream_events,
         }
@@ -230,7 +240,7 @@ impl<'c> Http<'c> {
 
     /// Posts one message and keeps its answer for [`Http::receive`].
     pub(in crate::wire) async fn send(&mut self, text: &str, method: &'static str) -> Result<(), WireError> {
-        self.answer = Body::Nothing;
+        self.answer = Open::Nothing;
         let refusal = match self.post(text, method).await {
             Ok(()) => return Ok(()),
             Err(refusal) => refusal,
@@ -241,10 +251,10 @@ impl<'c> Http<'c> {
             if let Ok(older) = Sse::open(self.client, self.endpoint, headers, events, &mut self.budget).await
             {
                 self.older = Some(older);
-                return self.post(text, method).await.map_err(|refusal| refusal.error);
+                return self.post(text, method).await.map_err(Refusal::into_error);
             }
         }
-        Err(refusal.error)
+        Err(refusal.into_error())
     }
 
     /// Posts an answer of ours; the open question's answer stays where it is.
@@ -274,14 +284,12 @@ impl<'c> Http<'c> {
         )
         .await?;
         self.answer = match kind {
-            _ if self.older.is_some() => Body::Nothing,
-            Kind::Nothing => Body::Nothing,
-            Kind::Whole(response) => {
-                Body::Message(whole(response, self.message_bytes, &mut self.budget).await?)
-            }
-            Kind::Stream(response) => {
+            _ if self.older.is_some() => Open::Nothing,
+            Kind::Nothing => Open::Nothing,
+            Kind::Whole(body) => Open::Message(body.whole(self.message_bytes, &mut self.budget).await?),
+            Kind::Stream(body) => {
                 let events = Events::new(self.message_bytes, self.stream_events);
-                Body::Stream(Box::new(EventStream::new(response, events)))
+                Open::Stream(Box::new(EventStream::new(body, events)))
             }
         };
         Ok(())
@@ -295,20 +303,20 @@ impl<'c> Http<'c> {
                 None => Err(WireError::Ended { method }),
             };
         }
-        match std::mem::replace(&mut self.answer, Body::Nothing) {
-            Body::Nothing => Err(WireError::Ended { method }),
-            Body::Message(message) => Ok(message),
-            Body::Stream(stream) => {
+        match std::mem::replace(&mut self.answer, Open::Nothing) {
+            Open::Nothing => Err(WireError::Ended { method }),
+            Open::Message(message) => Ok(message),
+            Open::Stream(stream) => {
                 // Put back before it is waited on: whoever drops this half-way goes on with the same stream.
-                self.answer = Body::Stream(stream);
-                let Body::Stream(stream) = &mut self.answer else {
+                self.answer = Open::Stream(stream);
+                let Open::Stream(stream) = &mut self.answer else {
                     return Err(WireError::Ended { method });
                 };
                 let event = stream.next(&mut self.budget).await?;
                 match event {
                     Some(event) => Ok(event.data),
                     None => {
-                        self.answer = Body::Nothing;
+                        self.answer = Open::Nothing;
                         Err(WireError::Ended { method })
                     }
                 }
@@ -318,7 +326,7 @@ impl<'c> Http<'c> {
 
     /// Ends the session, when the server gave one.
     pub(in crate::wire) async fn close(mut self) {
-        self.answer = Body::Nothing;
+        self.answer = Open::Nothing;
         if self.session.is_some()
             && let Ok(request) = self.request(Method::DELETE, None)
         {

@@ -23,16 +23,43 @@ pub struct Limits {
     pub items: usize,
     /// Bytes of one item.
     pub item_bytes: usize,
+    /// Bytes of all items of one list.
+    pub list_bytes: usize,
+    /// Bytes of what the server says of itself: the result of the handshake.
+    pub hello_bytes: usize,
     /// Bytes of one cursor.
     pub cursor_bytes: usize,
+    /// How slowly an HTTP body that is no stream may come.
+    pub pace: Pace,
     /// Events of one HTTP answer that comes as a stream.
     pub stream_events: usize,
+    /// Bytes of one HTTP answer that comes as a stream, comments and all.
+    pub stream_bytes: usize,
+    /// How long such a stream may go on without the answer that it was opened for.
+    pub stream_wait: Duration,
     /// Lines on stdout that are no JSON-RPC.
     pub noise_lines: usize,
     /// Bytes of stderr kept (the last ones).
     pub stderr_bytes: usize,
     /// Requests that the server may send us.
     pub server_requests: usize,
+}
+
+/// The least that has to come of a body: so many bytes in each such span of time, up to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// 0 admits any pace.
+    pub bytes: usize,
+    /// How long a span is.
+    pub within: Duration,
+}
+
+impl Pace {
+    /// As slow as it likes: the time for the whole answer is the bound.
+    pub const ANY: Pace = Pace {
+        bytes: 0,
+        within: Duration::MAX,
+    };
 }
 
 impl Limits {
@@ -48,8 +75,13 @@ impl Limits {
             pages: 1_000,
             items: 20_000,
             item_bytes: 16 << 20,
+            list_bytes: 64 << 20,
+            hello_bytes: 16 << 20,
             cursor_bytes: 4 << 10,
+            pace: Pace::ANY,
             stream_events: 10_000,
+            stream_bytes: 64 << 20,
+            stream_wait: Duration::from_secs(30),
             noise_lines: 1_000,
             stderr_bytes: 64 << 10,
             server_requests: 100,
@@ -68,8 +100,16 @@ impl Limits {
             pages: 100,
             items: 2_000,
             item_bytes: 256 << 10,
+            list_bytes: 8 << 20,
+            hello_bytes: 1 << 20,
             cursor_bytes: 4 << 10,
+            pace: Pace {
+                bytes: 10 << 10,
+                within: Duration::from_secs(10),
+            },
             stream_events: 10_000,
+            stream_bytes: 8 << 20,
+            stream_wait: Duration::from_secs(30),
             noise_lines: 1_000,
             stderr_bytes: 64 << 10,
             server_requests: 100,

@@ -222,6 +222,11 @@ impl<'c> ReadOnly<'c> {
         let deadline = deadline.min(self.whole);
         let answer = async {
             self.send(&text, method, deadline).await?;
+            // Over HTTP an answer that is still to come is one on a stream.
+            let deadline = match self.is_stdio() {
+                true => deadline,
+                false => deadline.min(Instant::now() + self.limits.stream_wait),
+            };
             let wanted = id.to_string();
             loop {
                 // A server that never stops talking is always ready: the clock is looked at here too.

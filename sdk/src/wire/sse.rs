@@ -11,7 +11,8 @@ use tokio::time::timeout;
 use url::Url;
 
 use crate::wire::error::WireError;
-use crate::wire::http::answer::{Budget, EventStream, Kind, judge};
+use crate::wire::http::answer::{EventStream, Kind, judge};
+use crate::wire::http::body::Budget;
 use crate::wire::http::events::Events;
 use crate::wire::http::{Endpoint, HttpClient, request};
 
@@ -39,13 +40,16 @@ impl Sse {
         let request = request(endpoint, &endpoint.url, Method::GET, headers, None)?;
         let opened = async {
             let response = client.send(request).await?;
+            if response.url().origin() != endpoint.url.origin() {
+                return Err(no_stream("the event stream of another origin"));
+            }
             let kind = judge(response, "GET", false, ADDRESS_BYTES, budget)
                 .await
                 .map_err(|refusal| refusal.error)?;
-            let Kind::Stream(response) = kind else {
+            let Kind::Stream(body) = kind else {
                 return Err(no_stream("no event stream"));
             };
-            let mut stream = EventStream::new(response, events);
+            let mut stream = EventStream::new(body, events);
             let first = stream
                 .next(budget)
                 .await?

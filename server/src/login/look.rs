@@ -141,7 +141,7 @@ fn not_reached(url: &Url, error: &OutgoingError) -> Found {
         OutgoingError::Http(HttpError::Unreachable { .. } | HttpError::TimedOut) => {
             "check the address, this machine's name service, and the firewall between"
         }
-        OutgoingError::Http(HttpError::OverLimit { .. })
+        OutgoingError::Http(HttpError::OverLimit { .. } | HttpError::NotFollowed { .. })
         | OutgoingError::Unreadable(_)
         | OutgoingError::Status(_) => "check the address",
     };

@@ -58,7 +58,11 @@ impl Outgoing {
             .map_err(|error| unreadable(&error.without_url()))?
         {
             if body.len() + chunk.len() > MAX_ANSWER {
-                return Err(HttpError::OverLimit { limit: MAX_ANSWER }.into());
+                return Err(HttpError::OverLimit {
+                    what: "bytes",
+                    limit: MAX_ANSWER,
+                }
+                .into());
             }
             body.extend_from_slice(&chunk);
         }

@@ -323,7 +323,11 @@ impl Repository<'_> {
             .map_err(|error| Failed::from(HttpError::of(&error)))?
         {
             if text.len() + chunk.len() > MAX_ANSWER {
-                return Err(HttpError::OverLimit { limit: MAX_ANSWER }.into());
+                return Err(HttpError::OverLimit {
+                    what: "bytes",
+                    limit: MAX_ANSWER,
+                }
+                .into());
             }
             text.extend_from_slice(&chunk);
         }

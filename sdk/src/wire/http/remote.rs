@@ -16,7 +16,8 @@ use tokio::time::{Instant, sleep, timeout};
 use url::Url;
 
 use crate::wire::error::WireError;
-use crate::wire::http::answer::{Budget, EventStream, Kind, Refusal, judge, whole};
+use crate::wire::http::answer::{EventStream, Kind, Refusal, judge};
+use crate::wire::http::body::Budget;
 use crate::wire::http::events::{Events, StreamEvent};
 use crate::wire::http::mirror::Posting;
 use crate::wire::http::{Endpoint, FAREWELL, HttpClient, RemoteLimits, request};
@@ -94,7 +95,7 @@ impl Remote {
         let older = self.older.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let url = older.as_ref().unwrap_or(&self.endpoint.url);
         let request = request(&self.endpoint, url, Method::POST, headers.clone(), Some(message))?;
-        let mut budget = Budget::of(usize::MAX);
+        let mut budget = Budget::endless();
         let late = || WireError::TimedOut { method, within };
         let response = timeout(within, self.client.send(request))
             .await
@@ -106,18 +107,18 @@ impl Remote {
         let reply = match kind {
             _ if is_free => Reply::Nothing,
             Kind::Nothing => return Err(WireError::Ended { method }.into()),
-            Kind::Whole(response) => {
-                let body = whole(response, self.limits.message_bytes, &mut budget);
+            Kind::Whole(body) => {
+                let body = body.whole(self.limits.message_bytes, &mut budget);
                 Reply::Message(timeout(within, body).await.map_err(|_| late())??)
             }
-            Kind::Stream(response) => {
+            Kind::Stream(body) => {
                 let events = Events::new(self.limits.message_bytes, usize::MAX);
                 let silence = (!is_subscription).then_some(within);
                 Reply::Stream(Box::new(Messages {
                     remote: Arc::clone(self),
                     method,
                     headers,
-                    stream: EventStream::new(response, events).within(silence),
+                    stream: EventStream::new(body, events).within(silence),
                     // A subscription has no answer to come back for.
                     takes_up: !is_subscription,
                     failures: 0,
@@ -167,18 +168,14 @@ impl Remote {
         let opened = async {
             let response = self.client.send(request).await?;
             let (status, answered) = (response.status(), response.headers().clone());
-            let mut budget = Budget::of(usize::MAX);
+            let mut budget = Budget::endless();
             match judge(response, "GET", false, self.limits.message_bytes, &mut budget).await? {
-                Kind::Stream(response) => {
+                Kind::Stream(body) => {
                     let mut events = Events::new(self.limits.message_bytes, usize::MAX);
                     if let Some(id) = last_id {
                         events.go_on_after(id);
                     }
-                    Ok((
-                        status,
-                        answered,
-                        EventStream::new(response, events).within(silence),
-                    ))
+                    Ok((status, answered, EventStream::new(body, events).within(silence)))
                 }
                 Kind::Nothing | Kind::Whole(_) => Err(WireError::NotMcp {
                     reason: format!("HTTP {status} to GET is no event stream"),
@@ -200,7 +197,7 @@ impl Remote {
             return None;
         }
         let events = Events::new(self.limits.message_bytes, usize::MAX);
-        let mut budget = Budget::of(usize::MAX);
+        let mut budget = Budget::endless();
         let sse = Sse::open(&*self.client, &self.endpoint, headers, events, &mut budget)
             .await
             .ok()?;
@@ -266,7 +263,7 @@ impl Messages {
     /// The next one; `None` when the stream ended.
     pub(crate) async fn next(&mut self) -> Result<Option<StreamEvent>, WireError> {
         loop {
-            let ended = match self.stream.next(&mut Budget::of(usize::MAX)).await {
+            let ended = match self.stream.next(&mut Budget::endless()).await {
                 Ok(Some(event)) => {
                     self.failures = 0;
                     self.heard = Instant::now();
@@ -321,7 +318,7 @@ pub(crate) struct Older {
 impl Older {
     /// The next message; `None` when the stream ended.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, WireError> {
-        self.sse.next(&mut Budget::of(usize::MAX)).await
+        self.sse.next(&mut Budget::endless()).await
     }
 }
 
