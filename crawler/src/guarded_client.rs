@@ -88,6 +88,10 @@ pub trait Resolver: Send + Sync + 'static {
 pub struct SystemResolver;
 
 impl Resolver for SystemResolver {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what comes of it is judged by `JudgedResolver`"
+    )]
     fn resolve(&self, host: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
         let host = host.to_owned();
         async move {
@@ -335,6 +339,7 @@ fn blocked(rule: impl Into<String>) -> HttpError {
     HttpError::Blocked { rule: rule.into() }
 }
 
+#[expect(clippy::disallowed_methods, reason = "this is the client with the rules")]
 fn build(resolver: JudgedResolver, connect_time: Duration) -> Result<reqwest::Client, String> {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         return Err("no TLS provider is installed in this process".to_owned());

@@ -137,6 +137,7 @@ struct Round {
 }
 
 /// So many signals over HTTP, in batches of this size.
+#[expect(clippy::disallowed_methods, reason = "a server of the bench itself")]
 async fn over_http(address: SocketAddr, now: i64, total: u64, batch: u64) -> Round {
     let hour = now - now % 3_600;
     let mut requests: Vec<Vec<Vec<u8>>> = Vec::new();

@@ -66,6 +66,7 @@ fn drift(number: u64, install: u64, hour: i64) -> Received {
 }
 
 /// Answers a second.
+#[expect(clippy::disallowed_methods, reason = "a server of the bench itself")]
 async fn asked(address: SocketAddr) -> f64 {
     let mut connections = Vec::new();
     for _ in 0..CLIENTS {

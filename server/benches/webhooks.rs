@@ -91,6 +91,7 @@ async fn drift(store: &Store, server: usize, look: usize, now: i64) {
 }
 
 /// The time of each read, the shortest first.
+#[expect(clippy::disallowed_methods, reason = "a server of the bench itself")]
 async fn read(base: &str) -> Vec<Duration> {
     let mut clients = JoinSet::new();
     for client in 0..CLIENTS {
@@ -261,6 +262,7 @@ async fn measure(database: &TestStore) -> std::io::Result<()> {
 }
 
 /// Makes the targets, as an admin does over the API.
+#[expect(clippy::disallowed_methods, reason = "a server of the bench itself")]
 async fn make(store: &Store, index: &str, receiver: SocketAddr, now: i64) {
     let account = store.local_account("bench", now).await.expect("an account");
     store

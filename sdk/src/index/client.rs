@@ -121,6 +121,7 @@ impl IndexClient {
         }
         // Fails only when a provider was installed before, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
+        #[expect(clippy::disallowed_methods, reason = "one index, which a person named")]
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("mcpindex/", env!("CARGO_PKG_VERSION")))
             .redirect(reqwest::redirect::Policy::none())

@@ -27,6 +27,7 @@ pub(crate) fn loopback() -> std::sync::Arc<dyn HttpClient> {
     std::sync::Arc::new(loopback_client())
 }
 
+#[expect(clippy::disallowed_methods, reason = "a server of the test itself")]
 fn loopback_client() -> LoopbackClient {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder()

@@ -76,6 +76,7 @@ impl Door {
         }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "a server of the test itself")]
     fn client(&self) -> Client {
         Client {
             http: reqwest::Client::builder().no_proxy().build().unwrap(),
@@ -478,6 +479,7 @@ async fn only_loopback_and_only_its_own_pages_are_let_in() {
 }
 
 #[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "a server of the test itself")]
 async fn a_body_that_is_too_long_or_breaks_off_is_refused() {
     let server = Server::start("json", &[]);
     let door = Door::with(server.url(), |options| options.limits.message_bytes = 1_000).await;
@@ -659,6 +661,7 @@ async fn a_version_without_sessions_has_no_get_and_no_delete() {
 }
 
 #[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "a server of the test itself")]
 async fn what_was_pinned_by_a_gate_that_listens_is_held_by_the_next_on_stdin() {
     let server = Server::start("stateless", &["change-after=1"]);
     let directory = tempfile::tempdir().unwrap();

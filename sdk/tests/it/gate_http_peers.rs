@@ -28,6 +28,7 @@ struct Everything {
 }
 
 impl Everything {
+    #[expect(clippy::disallowed_methods, reason = "a server of the test itself")]
     fn start(transport: &str) -> Everything {
         let port = std::net::TcpListener::bind("127.0.0.1:0")
             .unwrap()

@@ -189,6 +189,7 @@ fn without_secrets(text: &str) -> String {
 }
 
 /// Opens an address as a browser does, through redirects; the last status.
+#[expect(clippy::disallowed_methods, reason = "a server of the test itself")]
 fn browse(address: &str) -> String {
     let url = Url::parse(address).unwrap();
     let authority = format!("{}:{}", url.host().unwrap(), url.port().unwrap());

@@ -36,6 +36,7 @@ impl Waiting {
         Waiting::within(LoopbackLimits::default()).await
     }
 
+    #[expect(clippy::disallowed_methods, reason = "a server of the test itself")]
     async fn connect(&self) -> TcpStream {
         TcpStream::connect(("127.0.0.1", self.port)).await.unwrap()
     }
@@ -127,6 +128,7 @@ async fn the_code_is_taken_and_the_page_is_static() {
 }
 
 #[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "a server of the test itself")]
 async fn it_is_closed_after_the_first_valid_request() {
     let waiting = Waiting::start().await;
     let port = waiting.port;

@@ -353,6 +353,7 @@ pub(crate) fn parameters(url: &str) -> BTreeMap<String, String> {
     base.join(url).unwrap().query_pairs().into_owned().collect()
 }
 
+#[expect(clippy::disallowed_methods, reason = "a server of the test itself")]
 pub(crate) fn no_redirects() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()

@@ -237,6 +237,7 @@ fn of_head(dice: &mut Dice) -> Vec<u8> {
 
 /// What became of one request: the status, or `None` where the connection ended without an answer. A server that waits for more
 /// gets the end of it after `waits`.
+#[expect(clippy::disallowed_methods, reason = "a server of the test itself")]
 async fn send(address: &str, request: &[u8], waits: Duration) -> Option<u16> {
     let mut connection = TcpStream::connect(address).await.expect("the server listens");
     // A server that has seen enough stops reading.

@@ -234,6 +234,7 @@ pub(crate) fn fixture() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_server-fixture-server"))
 }
 
+#[expect(clippy::disallowed_methods, reason = "a server of the test itself")]
 pub(crate) fn client() -> reqwest::Client {
     // An error says that another test has installed it.
     let _ = rustls::crypto::ring::default_provider().install_default();
