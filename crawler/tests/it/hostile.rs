@@ -5,6 +5,7 @@
 //! hold, with the contract.
 
 mod bodies;
+mod certificates;
 mod lists;
 mod redirects;
 mod streams;
