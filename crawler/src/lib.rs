@@ -8,6 +8,7 @@
 
 pub mod address;
 pub mod backfill;
+mod domain;
 pub mod error;
 pub mod event;
 pub mod guarded_client;

@@ -22,7 +22,7 @@ use tokio::sync::Mutex;
 
 use crate::guarded_client::GuardedClient;
 use crate::package::{Installed, PackageError, PackageName, Packages, PublishedVersion};
-use crate::schedule::may_pass;
+use crate::schedule::{Ended, may_pass};
 use crate::target::Reach;
 use crate::version::sort_key;
 
@@ -37,8 +37,8 @@ const STAND_IN: &str = "MCPINDEX_DUMMY";
 /// What one look came to.
 pub(crate) struct Look {
     pub(crate) observation: NewObservation,
-    /// Whether it failed for a reason that may pass.
-    pub(crate) passing: bool,
+    /// How it ended, as far as the next one goes.
+    pub(crate) ended: Ended,
 }
 
 /// What every look needs.
@@ -284,6 +284,8 @@ struct Seen {
     artifact: Option<Artifact>,
     surface: Option<Surface>,
     sandbox: Option<&'static str>,
+    /// Seconds.
+    retry_after: Option<i64>,
 }
 
 impl Seen {
@@ -296,6 +298,7 @@ impl Seen {
             artifact: None,
             surface: None,
             sandbox: None,
+            retry_after: None,
         }
     }
 
@@ -326,12 +329,17 @@ impl Seen {
 
     fn inspected(inspection: Inspection) -> Seen {
         let outcome = inspection.outcome();
+        let mut retry_after = None;
         let (detail, surface) = match inspection.result {
             Ok(surface) => {
                 let odd: Vec<String> = unlisted(&surface).chain(inspection.notes).collect();
                 ((!odd.is_empty()).then(|| odd.join("; ")), Some(surface))
             }
-            Err(failure) => (Some(failure.reason), None),
+            Err(failure) => {
+                let seconds = failure.retry_after.map(|after| after.as_secs());
+                retry_after = seconds.and_then(|seconds| i64::try_from(seconds).ok());
+                (Some(failure.reason), None)
+            }
         };
         Seen {
             outcome,
@@ -340,6 +348,7 @@ impl Seen {
             artifact: None,
             surface,
             sandbox: None,
+            retry_after,
         }
     }
 
@@ -383,8 +392,12 @@ impl Seen {
             sandbox: self.sandbox.map(str::to_owned),
         };
         Look {
+            ended: Ended {
+                outcome: self.outcome,
+                passing: self.passing,
+                retry_after: self.retry_after,
+            },
             observation,
-            passing: self.passing,
         }
     }
 }

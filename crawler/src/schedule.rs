@@ -23,26 +23,48 @@ pub(crate) fn may_pass(outcome: Outcome) -> bool {
     )
 }
 
+/// What the look at a target came to, as far as its next one goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended {
+    pub(crate) outcome: Outcome,
+    /// Whether it failed for a reason that may pass.
+    pub(crate) passing: bool,
+    /// Seconds for which the server asked not to be asked again.
+    pub(crate) retry_after: Option<i64>,
+}
+
 /// When a target is due after a look at `now` that ended so, `failures` looks having failed in a row before it; `None` when
-/// a one-off is done. `passing` says whether it failed for a reason that may pass; a one-off is tried again then only where
-/// nothing was learned about the server itself.
-pub(crate) fn next_due(
-    every: Option<i64>,
-    failures: i64,
-    outcome: Outcome,
-    passing: bool,
-    now: i64,
-) -> Option<i64> {
+/// a one-off is done: it is tried again only where nothing was learned about the server itself.
+///
+/// A reason that may pass is looked into again from an hour on, any other from the usual time on; each failure in a row doubles
+/// that, up to a week, so that what is gone for good costs nobody anything.
+pub(crate) fn next_due(every: Option<i64>, failures: i64, ended: Ended, now: i64) -> Option<i64> {
     let Some(every) = every else {
-        let ours = matches!(outcome, Outcome::InstallFailed | Outcome::Interrupted);
-        return (ours && passing && failures < ONE_OFF_RETRIES)
+        let ours = matches!(ended.outcome, Outcome::InstallFailed | Outcome::Interrupted);
+        return (ours && ended.passing && failures < ONE_OFF_RETRIES)
             .then(|| now + doubled(MINUTE, failures, HOUR));
     };
-    if passing {
-        Some(now + doubled(HOUR, failures, WEEK).min(every).max(MINUTE))
+    let every = every.max(1);
+    let pause = if ended.outcome.has_surface() {
+        every
+    } else if ended.passing {
+        doubled(every.clamp(MINUTE, HOUR), failures, WEEK)
     } else {
-        Some(now.saturating_add(every.max(1)))
+        doubled(every, failures, WEEK.max(every))
+    };
+    Some(now.saturating_add(pause.max(ended.retry_after.unwrap_or(0))))
+}
+
+/// Takes up to a tenth off a pause, the same for the same target and time: what was added together is not looked at together
+/// for ever.
+pub(crate) fn spread(target: i64, now: i64, due: i64) -> i64 {
+    let tenth = (due - now) / 10;
+    if tenth < 1 {
+        return due;
     }
+    // Fibonacci hashing: neighbouring numbers end up far apart.
+    let mixed = (target ^ now).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64.cast_signed());
+    due - (mixed >> 1).rem_euclid(tenth + 1)
 }
 
 /// When a source is due again after a reading at `now` that broke off, so many having failed in a row before it: from a minute to as
@@ -64,8 +86,13 @@ mod tests {
     const DAY: i64 = 24 * HOUR;
 
     fn check(every: Option<i64>, failures: i64, outcome: Outcome, passing: bool, expected: Option<i64>) {
+        let ended = Ended {
+            outcome,
+            passing,
+            retry_after: None,
+        };
         assert_eq!(
-            next_due(every, failures, outcome, passing, 0),
+            next_due(every, failures, ended, 0),
             expected,
             "{every:?} {failures} {outcome:?} {passing}"
         );
@@ -75,18 +102,43 @@ mod tests {
     fn a_regular_target_is_due_after_its_interval() {
         check(Some(DAY), 0, Outcome::Ok, false, Some(DAY));
         check(Some(DAY), 3, Outcome::Partial, false, Some(DAY));
-        check(Some(DAY), 3, Outcome::BlockedAddress, false, Some(DAY));
-        check(Some(DAY), 3, Outcome::InstallFailed, false, Some(DAY));
     }
 
     #[test]
-    fn passing_failures_back_off_from_an_hour_to_the_interval_and_at_most_a_week() {
+    fn passing_failures_back_off_from_an_hour_to_a_week() {
         check(Some(DAY), 0, Outcome::Unreachable, true, Some(HOUR));
         check(Some(DAY), 2, Outcome::Unreachable, true, Some(4 * HOUR));
-        check(Some(DAY), 9, Outcome::InstallFailed, true, Some(DAY));
-        check(Some(30 * DAY), 90, Outcome::TimedOut, true, Some(WEEK));
+        check(Some(DAY), 90, Outcome::InstallFailed, true, Some(WEEK));
         check(Some(10 * MINUTE), 0, Outcome::TimedOut, true, Some(10 * MINUTE));
+        check(Some(10 * MINUTE), 20, Outcome::TimedOut, true, Some(WEEK));
         check(Some(1), 0, Outcome::TimedOut, true, Some(MINUTE));
+    }
+
+    #[test]
+    fn other_failures_back_off_from_the_interval_to_a_week() {
+        check(Some(HOUR), 0, Outcome::AuthRequired, false, Some(HOUR));
+        check(Some(HOUR), 3, Outcome::AuthRequired, false, Some(8 * HOUR));
+        check(Some(DAY), 30, Outcome::BlockedAddress, false, Some(WEEK));
+        check(Some(30 * DAY), 3, Outcome::Crashed, false, Some(30 * DAY));
+    }
+
+    #[test]
+    fn a_server_is_not_asked_before_it_asked_to_be() {
+        let ended = Ended {
+            outcome: Outcome::Unreachable,
+            passing: true,
+            retry_after: Some(2 * DAY),
+        };
+        assert_eq!(next_due(Some(DAY), 0, ended, 5), Some(2 * DAY + 5));
+    }
+
+    #[test]
+    fn pauses_are_spread_over_their_last_tenth() {
+        let dues: Vec<i64> = (0..1_000).map(|target| spread(target, 7, 7 + DAY)).collect();
+        assert!(dues.iter().all(|due| (7 + DAY * 9 / 10..=7 + DAY).contains(due)));
+        let early = dues.iter().filter(|due| **due < 7 + DAY * 95 / 100).count();
+        assert!((400..600).contains(&early), "{early}");
+        assert_eq!(spread(3, 7, 9), 9);
     }
 
     #[test]

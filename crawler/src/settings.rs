@@ -36,6 +36,9 @@ pub struct Settings {
     pub workers: usize,
     /// Networks that remote targets may be in although the address rules refuse them, as `10.1.0.0/16`.
     pub allow_networks: Vec<String>,
+    /// Seconds between the end of a look at a remote server and the next look at any of its registrable domain, by whichever
+    /// worker; 0: no pace.
+    pub pace: i64,
     /// Whether `http:` URLs may be looked at (always, within `allow_networks`).
     pub allow_http: bool,
     /// What starts itself again to enter a jail: a program whose `main` calls `mcpindex::sandbox::enter_when_asked` first.

@@ -15,6 +15,7 @@ use mcpindex::clock::Clock;
 use mcpindex::wire::limits::Limits;
 use mcpindex_contract::surface::{Listing, MemberKind};
 use mcpindex_store::observations::{Finish, NewObservation, Recorded};
+use mcpindex_store::pace::Pace;
 use mcpindex_store::targets::{Lease, Target};
 use mcpindex_store::{Store, StoreError};
 use tokio::sync::{Notify, mpsc};
@@ -24,14 +25,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::CrawlError;
+use crate::domain::domain_of;
 use crate::event::Event;
 use crate::guarded_client::GuardedClient;
 use crate::look::{Look, Looker, interrupted};
 use crate::package::Packages;
-use crate::schedule::next_due;
+use crate::schedule::{next_due, spread};
 use crate::settings::{Every, Settings};
 use crate::sources::reading::read_next;
 
+/// Looks at all servers of one registrable domain together, a day.
+const LOOKS_A_DAY: i64 = 500;
 /// Other processes may add targets at any time: the longest wait before asking again.
 const LONGEST_POLL: Duration = Duration::from_secs(5);
 /// The same for registries.
@@ -58,6 +62,7 @@ struct Shared {
     worker: String,
     workers: usize,
     lease: i64,
+    pace: Option<Pace>,
     every: Every,
     registries: Vec<String>,
     registries_every: i64,
@@ -113,6 +118,11 @@ impl Crawler {
         Ok(Crawler {
             shared: Arc::new(Shared {
                 store,
+                pace: (settings.pace > 0).then(|| Pace {
+                    gap: settings.pace.saturating_add(longest_look(&limits)),
+                    per_day: LOOKS_A_DAY,
+                    domain_of,
+                }),
                 every: settings.every,
                 registries: settings.registries.clone(),
                 registries_every: settings.registries_every,
@@ -149,7 +159,7 @@ impl Crawler {
     /// Reads what registries are due, claims and looks until nothing is due, then returns how many looks there were. A database that
     /// keeps failing ends it.
     pub async fn run_until_idle(&self, stop: &CancellationToken) -> Result<usize, CrawlError> {
-        self.keep_sources().await?;
+        self.shared.keep_sources().await?;
         while self.shared.read_next(stop).await? {}
         self.crawl(stop, true).await
     }
@@ -157,7 +167,6 @@ impl Crawler {
     /// Claims and looks until stopped; looks under way are given back. A database that fails is waited out, but for one that
     /// a newer program has migrated.
     pub async fn run(&self, stop: &CancellationToken) -> Result<(), CrawlError> {
-        self.keep_sources().await?;
         // Ends with the looks, however those end.
         let reading = stop.child_token();
         let looks = async {
@@ -167,23 +176,6 @@ impl Crawler {
         };
         let (looked, ()) = tokio::join!(looks, self.shared.follow_sources(&reading));
         looked.map(|_| ())
-    }
-
-    /// Follows the registries of the settings and no others.
-    async fn keep_sources(&self) -> Result<(), CrawlError> {
-        let shared = &self.shared;
-        let now = shared.clock.unix_seconds();
-        let dropped = shared
-            .store
-            .keep_sources(&shared.registries, shared.registries_every, now)
-            .await?;
-        for address in dropped {
-            tracing::info!(
-                address,
-                "off the list of registries: its servers are followed no more"
-            );
-        }
-        Ok(())
     }
 
     async fn crawl(&self, stop: &CancellationToken, until_idle: bool) -> Result<usize, CrawlError> {
@@ -238,17 +230,47 @@ impl Shared {
         }
         let limit = i64::try_from(free).unwrap_or(i64::MAX);
         self.store
-            .claim_targets(&self.worker, self.clock.unix_seconds(), self.lease, limit)
+            .claim_targets(
+                &self.worker,
+                self.clock.unix_seconds(),
+                self.lease,
+                limit,
+                self.pace.as_ref(),
+            )
             .await
     }
 
-    /// Reads registries when they are due, until stopped.
+    /// Follows the registries of the settings and no others.
+    async fn keep_sources(&self) -> Result<(), CrawlError> {
+        let now = self.clock.unix_seconds();
+        let dropped = self
+            .store
+            .keep_sources(&self.registries, self.registries_every, now)
+            .await?;
+        for address in dropped {
+            tracing::info!(
+                address,
+                "off the list of registries: its servers are followed no more"
+            );
+        }
+        Ok(())
+    }
+
+    /// Reads registries when they are due, until stopped. A database that fails is waited out.
     async fn follow_sources(&self, stop: &CancellationToken) {
+        let mut is_kept = false;
         while !stop.is_cancelled() {
-            match self.read_next(stop).await {
+            let read = async {
+                if !is_kept {
+                    self.keep_sources().await?;
+                    is_kept = true;
+                }
+                self.read_next(stop).await
+            };
+            match read.await {
                 Ok(true) => continue,
                 Ok(false) => {}
-                Err(error) => tracing::error!(%error, "a registry could not be read, trying again"),
+                Err(error) => tracing::error!(%error, "registries can't be read, trying again"),
             }
             let wait = match self.store.next_source_due().await {
                 Ok(Some(due)) => {
@@ -404,13 +426,8 @@ impl Shared {
         stop: &CancellationToken,
     ) -> Result<Recorded, StoreError> {
         let now = self.clock.unix_seconds();
-        let due = next_due(
-            target.every,
-            target.failures,
-            look.observation.outcome,
-            look.passing,
-            now,
-        );
+        let due =
+            next_due(target.every, target.failures, look.ended, now).map(|due| spread(target.id, now, due));
         let mut tries = 0;
         loop {
             let recorded = self
@@ -491,6 +508,11 @@ fn count(look: Result<bool, JoinError>) -> usize {
     }
 }
 
+/// How long a look at a remote server may take, in seconds.
+fn longest_look(limits: &Limits) -> i64 {
+    i64::try_from(limits.whole.as_secs()).unwrap_or(i64::MAX)
+}
+
 fn doubling(times: u32) -> Duration {
     Duration::from_secs(1_u64 << times.min(6)).min(LONGEST_RETRY)
 }
@@ -524,6 +546,7 @@ mod tests {
                 remote: 3_600,
             },
             registries: Vec::new(),
+            pace: 0,
             registries_every: 3_600,
             workers: 1,
             allow_networks: Vec::new(),

@@ -359,6 +359,7 @@ fn ended(method: &str, ending: &Ending, stderr: &str) -> Failure {
     if ending.never_entered {
         return Failure {
             outcome: Outcome::SandboxUnavailable,
+            retry_after: None,
             reason: with_last_words("the jail could not be entered".to_owned(), stderr),
         };
     }

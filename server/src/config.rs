@@ -129,6 +129,8 @@ pub struct CrawlSettings {
     pub registries: Vec<String>,
     /// Time between two readings of one.
     pub registries_every: Every,
+    /// Seconds between two looks at one registrable domain.
+    pub pace: i64,
     /// Looks at the same time.
     pub workers: usize,
     /// Private networks that servers may be in.
@@ -242,6 +244,7 @@ impl Settings {
                 remote_every: Every::HOUR,
                 registries: Vec::new(),
                 registries_every: Every::HOUR,
+                pace: 10,
                 workers: 4,
                 node: None,
                 python: None,
@@ -323,6 +326,7 @@ impl Settings {
                 remote: self.crawl.remote_every.seconds(),
             },
             registries: self.crawl.registries.clone(),
+            pace: self.crawl.pace,
             registries_every: self.crawl.registries_every.seconds(),
             workers: self.crawl.workers,
             allow_networks: self.crawl.allow_networks.clone(),
@@ -604,7 +608,7 @@ mod tests {
         );
         check_refused(
             "[crawl]\ntimeout = 3\n",
-            "etc/mcpindex.toml:2: unknown key `timeout` in [crawl]; known are every, remote_every, registries, registries_every, workers, allow_networks, allow_http, node, python, read, cache, targets",
+            "etc/mcpindex.toml:2: unknown key `timeout` in [crawl]; known are every, remote_every, registries, registries_every, pace, workers, allow_networks, allow_http, node, python, read, cache, targets",
         );
         check_refused(
             "[craw]\n",

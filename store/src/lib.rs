@@ -19,6 +19,7 @@ pub mod ledger;
 mod location;
 pub mod migrate;
 pub mod observations;
+pub mod pace;
 pub mod receipts;
 pub mod registry;
 pub mod search;

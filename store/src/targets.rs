@@ -9,6 +9,7 @@ use mcpindex_contract::identity::Identity;
 use mcpindex_contract::outcome::Outcome;
 
 use crate::observations::Finish;
+use crate::pace::{Pace, Turn, take_turn};
 use crate::servers::{self, outcome_from_text};
 use crate::session::{Session, on};
 use crate::text::{MAX_VERSION, indexed, restored, stored};
@@ -88,6 +89,9 @@ pub struct Progress {
     /// Of them, looked at.
     pub done: i64,
 }
+
+/// Rounds of one claim: in each, targets may be put off, and others take their place.
+const MOST_ROUNDS: usize = 32;
 
 macro_rules! target {
     ($rest:literal) => {
@@ -185,13 +189,15 @@ impl Store {
         Ok(dropped)
     }
 
-    /// Leases at most `limit` due targets until `now + lease` seconds, the longest due first.
+    /// Leases at most `limit` due targets until `now + lease` seconds, the longest due first. With a pace, those whose domain has no
+    /// turn now are put off to when it has one.
     pub async fn claim_targets(
         &self,
         worker: &str,
         now: i64,
         lease: i64,
         limit: i64,
+        pace: Option<&Pace>,
     ) -> Result<Vec<(Target, Lease)>, StoreError> {
         let mut session = self.write().await?;
         // Postgres passes over rows that another worker is claiming now; SQLite has one writer at a time.
@@ -200,25 +206,25 @@ impl Store {
         } else {
             target!("WHERE due <= $1 ORDER BY due, id LIMIT $2")
         };
-        let rows: Vec<TargetRow> = on!(session, connection => {
-            sqlx::query_as(statement).bind(now).bind(limit.max(0)).fetch_all(connection).await?
-        });
-        let mut claimed = Vec::with_capacity(rows.len());
-        for row in rows {
-            let mut target = target_from_row(row)?;
-            let until = now.saturating_add(lease);
-            let epoch: i64 = on!(session, connection => {
-                sqlx::query_scalar(
-                    "UPDATE target SET due = $2, epoch = epoch + 1, worker = $3 WHERE id = $1 RETURNING epoch",
-                )
-                .bind(target.id).bind(until).bind(stored(worker)).fetch_one(connection).await?
+        let wanted = usize::try_from(limit).unwrap_or(0);
+        let mut claimed = Vec::new();
+        for _ in 0..MOST_ROUNDS {
+            let missing = i64::try_from(wanted - claimed.len()).unwrap_or(0);
+            let rows: Vec<TargetRow> = on!(session, connection => {
+                sqlx::query_as(statement).bind(now).bind(missing).fetch_all(connection).await?
             });
-            target.due = Some(until);
-            let lease = Lease {
-                target: target.id,
-                epoch,
-            };
-            claimed.push((target, lease));
+            if rows.is_empty() {
+                break;
+            }
+            for row in rows {
+                let target = target_from_row(row)?;
+                if let Some(taken) = claim(&mut session, target, worker, now, lease, pace).await? {
+                    claimed.push(taken);
+                }
+            }
+            if claimed.len() >= wanted {
+                break;
+            }
         }
         session.commit().await?;
         Ok(claimed)
@@ -326,6 +332,41 @@ impl Store {
             done: total - waiting,
         })
     }
+}
+
+/// Leases one due target, or puts it off where its domain has no turn.
+async fn claim(
+    session: &mut Session,
+    mut target: Target,
+    worker: &str,
+    now: i64,
+    lease: i64,
+    pace: Option<&Pace>,
+) -> Result<Option<(Target, Lease)>, StoreError> {
+    let domain = pace.and_then(|pace| Some((pace, (pace.domain_of)(&target.identity)?)));
+    if let Some((pace, domain)) = domain
+        && let Turn::Later(due) = take_turn(session, pace, &domain, now).await?
+    {
+        on!(*session, connection => {
+            // Whoever held it is given up for dead.
+            sqlx::query("UPDATE target SET due = $2, worker = NULL, epoch = epoch + 1 WHERE id = $1")
+                .bind(target.id).bind(due).execute(connection).await?;
+        });
+        return Ok(None);
+    }
+    let until = now.saturating_add(lease);
+    let epoch: i64 = on!(*session, connection => {
+        sqlx::query_scalar(
+            "UPDATE target SET due = $2, epoch = epoch + 1, worker = $3 WHERE id = $1 RETURNING epoch",
+        )
+        .bind(target.id).bind(until).bind(stored(worker)).fetch_one(connection).await?
+    });
+    target.due = Some(until);
+    let lease = Lease {
+        target: target.id,
+        epoch,
+    };
+    Ok(Some((target, lease)))
 }
 
 /// Ends a lease with a result, within the transaction that records it.

@@ -126,6 +126,7 @@ pub(crate) fn settings(cache: &Path) -> Settings {
             remote: DAY,
         },
         registries: Vec::new(),
+        pace: 0,
         registries_every: 3_600,
         workers: 3,
         allow_networks: vec!["127.0.0.0/8".to_owned()],

@@ -150,6 +150,17 @@ pub(super) const KEYS: &[Key] = &[
     },
     Key {
         section: "crawl",
+        name: "pace",
+        variable: "MCPINDEX_CRAWL_PACE",
+        set: Set::Number(|settings, seconds| {
+            settings.crawl.pace = Some(seconds)
+                .filter(|seconds| (0..=86_400).contains(seconds))
+                .ok_or_else(|| format!("expected seconds from 0 to 86400, not {seconds}"))?;
+            Ok(())
+        }),
+    },
+    Key {
+        section: "crawl",
         name: "workers",
         variable: "MCPINDEX_CRAWL_WORKERS",
         set: Set::Number(|settings, number| {

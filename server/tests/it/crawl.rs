@@ -29,7 +29,7 @@ async fn crawl(store: &Store) {
         .add_target(&target("npm:running", "shell", NOW - 9), NOW)
         .await
         .unwrap();
-    store.claim_targets("worker", NOW, 60, 1).await.unwrap();
+    store.claim_targets("worker", NOW, 60, 1, None).await.unwrap();
     store
         .add_target(&target("npm:waiting", "list", NOW - 5), NOW)
         .await

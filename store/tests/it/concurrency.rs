@@ -38,7 +38,7 @@ async fn eight_workers_claim_two_hundred_targets_each_once() {
 async fn claim_all(store: Store, worker: String) -> Vec<i64> {
     let mut ids = Vec::new();
     loop {
-        let claimed = store.claim_targets(&worker, START, 60, 7).await.unwrap();
+        let claimed = store.claim_targets(&worker, START, 60, 7, None).await.unwrap();
         if claimed.is_empty() && store.next_due().await.unwrap().is_none_or(|due| due > START) {
             return ids;
         }

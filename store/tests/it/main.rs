@@ -16,6 +16,7 @@ mod locale;
 mod migrations;
 mod observations;
 mod opening;
+mod pace;
 mod partial;
 mod postgres;
 mod queue;

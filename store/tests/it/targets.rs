@@ -9,7 +9,7 @@ use mcpindex_store::{Store, StoreError};
 use crate::fixture::{START, failed_look, look, surface, target};
 
 async fn claim_one(store: &Store, now: i64) -> Lease {
-    let claimed = store.claim_targets("one", now, 60, 5).await.unwrap();
+    let claimed = store.claim_targets("one", now, 60, 5, None).await.unwrap();
     assert_eq!(claimed.len(), 1, "{claimed:?}");
     claimed[0].1
 }
@@ -76,16 +76,31 @@ async fn the_longest_due_is_claimed_first_and_nothing_before_its_time() {
                 .unwrap();
         }
         assert_eq!(store.next_due().await.unwrap(), Some(10));
-        assert!(store.claim_targets("one", 9, 60, 5).await.unwrap().is_empty());
-        let claimed = store.claim_targets("one", 20, 60, 5).await.unwrap();
+        assert!(
+            store
+                .claim_targets("one", 9, 60, 5, None)
+                .await
+                .unwrap()
+                .is_empty()
+        );
+        let claimed = store.claim_targets("one", 20, 60, 5, None).await.unwrap();
         let names: Vec<_> = claimed
             .iter()
             .map(|(target, _)| (target.identity.as_str(), target.due))
             .collect();
         assert_eq!(names, [("npm:first", Some(80)), ("npm:second", Some(80))]);
-        assert!(store.claim_targets("two", 20, 60, 5).await.unwrap().is_empty());
-        assert_eq!(store.claim_targets("two", 30, 60, 0).await.unwrap(), []);
-        assert_eq!(store.claim_targets("two", 30, 60, 1).await.unwrap().len(), 1);
+        assert!(
+            store
+                .claim_targets("two", 20, 60, 5, None)
+                .await
+                .unwrap()
+                .is_empty()
+        );
+        assert_eq!(store.claim_targets("two", 30, 60, 0, None).await.unwrap(), []);
+        assert_eq!(
+            store.claim_targets("two", 30, 60, 1, None).await.unwrap().len(),
+            1
+        );
     })
     .await;
 }
@@ -133,7 +148,7 @@ async fn a_lease_is_extended_and_given_back() {
         store.extend_lease(lease, START + 1_000).await.unwrap();
         assert!(
             store
-                .claim_targets("two", START + 999, 60, 5)
+                .claim_targets("two", START + 999, 60, 5, None)
                 .await
                 .unwrap()
                 .is_empty()
@@ -171,7 +186,7 @@ async fn a_target_that_is_added_again_while_it_is_looked_at_is_looked_at_again()
                 .await,
         );
         assert_eq!(
-            store.claim_targets("one", START, 60, 5).await.unwrap()[0]
+            store.claim_targets("one", START, 60, 5, None).await.unwrap()[0]
                 .0
                 .launch,
             "new"
@@ -230,7 +245,7 @@ async fn progress_counts_what_is_looked_at_once() {
             };
             store.add_target(&once, START).await.unwrap();
         }
-        let claimed = store.claim_targets("one", START, 60, 1).await.unwrap();
+        let claimed = store.claim_targets("one", START, 60, 1, None).await.unwrap();
         let finish = Some(Finish {
             lease: claimed[0].1,
             due: None,
@@ -244,7 +259,7 @@ async fn progress_counts_what_is_looked_at_once() {
         // Done is done: it is never due again by itself.
         assert_eq!(
             store
-                .claim_targets("one", i64::MAX - 60, 60, 9)
+                .claim_targets("one", i64::MAX - 60, 60, 9, None)
                 .await
                 .unwrap()
                 .len(),
@@ -275,7 +290,7 @@ async fn what_is_off_a_list_is_followed_no_more_and_nothing_else_is_touched() {
             ..of("targets", "npm:b")
         };
         store.add_target(&once, START).await.unwrap();
-        let claimed = store.claim_targets("one", START, 60, 9).await.unwrap();
+        let claimed = store.claim_targets("one", START, 60, 9, None).await.unwrap();
         let (_, lease) = claimed
             .iter()
             .find(|(target, _)| target.identity == "npm:b")

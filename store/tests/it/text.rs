@@ -119,7 +119,11 @@ async fn everything_else_that_comes_from_outside_survives_too() {
                 ..target(&reference)
             };
             store.add_target(&new, START).await.unwrap();
-            let (claimed, _) = store.claim_targets(&odd, START, 60, 1).await.unwrap().remove(0);
+            let (claimed, _) = store
+                .claim_targets(&odd, START, 60, 1, None)
+                .await
+                .unwrap()
+                .remove(0);
             assert_eq!(
                 (claimed.version.as_ref(), &claimed.launch, &claimed.source),
                 (Some(&odd), &odd, &odd)

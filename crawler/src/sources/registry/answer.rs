@@ -75,7 +75,11 @@ pub(super) async fn ask(
     if status == StatusCode::OK {
         return match read(&mut response, room).await? {
             (body, true) => Ok(Answer::Page(body)),
-            (_, false) => Err(HttpError::OverLimit { limit: room }.into()),
+            (_, false) => Err(HttpError::OverLimit {
+                what: "bytes in a page",
+                limit: room,
+            }
+            .into()),
         };
     }
     if status.is_redirection()
