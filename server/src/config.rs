@@ -446,6 +446,10 @@ impl Settings {
                 self.database = Some(database(text, base)?);
                 Ok(())
             }
+            (Set::DatabaseFile, DeValue::String(text)) => {
+                self.database = Some(database_file(&base.join(text.as_ref()))?);
+                Ok(())
+            }
             (set, other) => Err(format!("expected {}, not a {}", set.expects(), other.type_str())),
         }
     }
@@ -499,8 +503,20 @@ impl Settings {
                 self.database = Some(database(text, Path::new(""))?);
                 Ok(())
             }
+            Set::DatabaseFile => {
+                self.database = Some(database_file(Path::new(text))?);
+                Ok(())
+            }
         }
     }
+}
+
+/// Where the database is, from a file with nothing else in it: that is how containers are handed what holds a password.
+fn database_file(path: &Path) -> Result<Location, String> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| format!("`{shown}` can't be read: {error}"))?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    database(text.trim(), folder).map_err(|problem| format!("in `{shown}`: {problem}"))
 }
 
 type Entry<'t, 'i> = (
@@ -673,6 +689,26 @@ mod tests {
         assert_eq!(settings.server.listen.port(), 3);
         assert_eq!(settings.crawl.workers, 2);
         assert_eq!(settings.crawl.every.seconds(), 3600);
+    }
+
+    #[test]
+    fn the_database_may_be_named_by_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("url");
+        let load = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            with_variables(&[("MCPINDEX_DATABASE_FILE", file.to_str().unwrap())])
+        };
+        let settings = load("postgres://mcpindex:word@db/mcpindex\n").unwrap();
+        assert_eq!(settings.location().to_string(), "postgres://mcpindex@db/mcpindex");
+        let refused = load("mysql://mcpindex:word@db/x").unwrap_err().to_string();
+        assert!(refused.starts_with("MCPINDEX_DATABASE_FILE: in `"), "{refused}");
+        assert!(!refused.contains("word"), "{refused}");
+        let missing = with_variables(&[("MCPINDEX_DATABASE_FILE", "/none/url")]).unwrap_err();
+        assert!(
+            missing.to_string().contains("`/none/url` can't be read"),
+            "{missing}"
+        );
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub(super) enum Set {
     List(fn(&mut Settings, Vec<String>) -> Result<(), String>),
     Path(fn(&mut Settings, PathBuf)),
     Database,
+    /// A file with nothing but the same in it.
+    DatabaseFile,
 }
 
 /// Every setting of the file, in the order of `default.toml`.
@@ -110,6 +112,12 @@ pub(super) const KEYS: &[Key] = &[
         name: "url",
         variable: "MCPINDEX_DATABASE",
         set: Set::Database,
+    },
+    Key {
+        section: "database",
+        name: "url_file",
+        variable: "MCPINDEX_DATABASE_FILE",
+        set: Set::DatabaseFile,
     },
     Key {
         section: "crawl",
@@ -571,7 +579,7 @@ const OTHER_VARIABLES: &[&str] = &[
 impl Set {
     pub(super) fn expects(&self) -> &'static str {
         match self {
-            Set::Text(_) | Set::Path(_) | Set::Database => "a text in quotes",
+            Set::Text(_) | Set::Path(_) | Set::Database | Set::DatabaseFile => "a text in quotes",
             Set::Number(_) => "a number",
             Set::Switch(_) => "true or false",
             Set::List(_) => "a list of texts",
