@@ -6,12 +6,13 @@
 //! Invariant: nothing of a package and no command of a target runs outside of a jail; where there is none, it does not run.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use mcpindex::sandbox::{Jail, JailLimits, Level, Sandbox};
+use mcpindex::sandbox::{Jail, JailLimits, Level, Sandbox, is_larger};
 use tokio::sync::OnceCell;
 
 use crate::package::PackageError;
@@ -76,6 +77,8 @@ pub struct Jails {
     read: Vec<PathBuf>,
     /// Where the clients keep what they have downloaded, and work.
     clients: PathBuf,
+    /// When the downloads were measured last.
+    measured: Mutex<Option<Instant>>,
     sandbox: OnceCell<Result<Sandbox, String>>,
     node: OnceCell<Interpreter>,
     python: OnceCell<Interpreter>,
@@ -87,6 +90,30 @@ pub(crate) struct Workplace {
     /// Its own folder, gone with this value.
     pub(crate) home: tempfile::TempDir,
     pub(crate) variables: Vec<(OsString, OsString)>,
+    /// Held while the client may use what was downloaded.
+    pub(crate) downloads: File,
+}
+
+/// How often a process measures what the clients keep.
+const MEASURE_EVERY: Duration = Duration::from_secs(3_600);
+
+/// Bytes of what the clients keep of their downloads; when it is more, it is thrown away once nobody uses it.
+const MAX_DOWNLOADS: u64 = 4 << 30;
+
+/// Makes sure that what was downloaded stays while this is held, and throws it away first where it has grown too large and no process
+/// uses it.
+fn downloads_lock(clients: &Path, downloads: &Path, measure: bool) -> std::io::Result<File> {
+    std::fs::create_dir_all(downloads)?;
+    let lock = File::create(clients.join("downloads.lock"))?;
+    if measure && lock.try_lock().is_ok() {
+        if is_larger(downloads, MAX_DOWNLOADS) {
+            std::fs::remove_dir_all(downloads)?;
+            std::fs::create_dir_all(downloads)?;
+        }
+        lock.unlock()?;
+    }
+    lock.lock_shared()?;
+    Ok(lock)
 }
 
 impl Jails {
@@ -98,6 +125,7 @@ impl Jails {
             named_python: settings.python.clone(),
             read: settings.read.clone(),
             clients: settings.cache.join("clients"),
+            measured: Mutex::new(None),
             sandbox: OnceCell::new(),
             node: OnceCell::new(),
             python: OnceCell::new(),
@@ -170,14 +198,18 @@ impl Jails {
         };
         let clients = std::path::absolute(&self.clients).map_err(unusable)?;
         let downloads = clients.join("downloads");
-        std::fs::create_dir_all(&downloads).map_err(unusable)?;
+        let lock = self
+            .hold_downloads(&clients, &downloads)
+            .await
+            .map_err(unusable)?;
         let home = tempfile::Builder::new()
             .prefix("work-")
             .tempdir_in(&clients)
             .map_err(unusable)?;
         let mut jail = self.sandbox().await?.jail(JailLimits::installing());
         jail.network = true;
-        jail.write = vec![folder.to_owned(), downloads.clone(), home.path().to_owned()];
+        jail.write = vec![folder.to_owned(), home.path().to_owned()];
+        jail.share = vec![downloads.clone()];
         if let Ok(npm) = self.npm().await
             && let Some(package) = npm.ancestors().nth(2)
         {
@@ -203,7 +235,22 @@ impl Jails {
             jail,
             home,
             variables,
+            downloads: lock,
         })
+    }
+
+    async fn hold_downloads(&self, clients: &Path, downloads: &Path) -> std::io::Result<File> {
+        let measure = {
+            let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_due = measured.is_none_or(|at| at.elapsed() > MEASURE_EVERY);
+            if is_due {
+                *measured = Some(Instant::now());
+            }
+            is_due
+        };
+        let (clients, downloads) = (clients.to_owned(), downloads.to_owned());
+        let holding = tokio::task::spawn_blocking(move || downloads_lock(&clients, &downloads, measure));
+        holding.await.map_err(std::io::Error::other)?
     }
 
     /// For a server that needs these folders or files.
@@ -349,6 +396,18 @@ mod tests {
             .map(|(name, _)| name.to_string_lossy().into_owned())
             .collect();
         names.join(" ")
+    }
+
+    #[test]
+    fn downloads_stay_while_somebody_uses_them() {
+        let clients = tempfile::tempdir().unwrap();
+        let downloads = clients.path().join("downloads");
+        let used = downloads_lock(clients.path(), &downloads, true).unwrap();
+        std::fs::write(downloads.join("kept"), "").unwrap();
+        // A second user waits for nobody, and may not even measure.
+        let second = downloads_lock(clients.path(), &downloads, true).unwrap();
+        assert!(downloads.join("kept").exists());
+        drop((used, second));
     }
 
     #[test]

@@ -28,8 +28,8 @@ impl Every {
 pub struct Settings {
     /// How often each target is looked at.
     pub every: Every,
-    /// Addresses of registries whose servers are followed.
-    pub registries: Vec<String>,
+    /// Addresses of registries whose servers are followed, and no others; `None` leaves those that the index follows as they are.
+    pub registries: Option<Vec<String>>,
     /// Seconds between two readings of one.
     pub registries_every: i64,
     /// Looks at the same time.

@@ -64,7 +64,7 @@ struct Shared {
     lease: i64,
     pace: Option<Pace>,
     every: Every,
-    registries: Vec<String>,
+    registries: Option<Vec<String>>,
     registries_every: i64,
     woken: Notify,
 }
@@ -240,12 +240,15 @@ impl Shared {
             .await
     }
 
-    /// Follows the registries of the settings and no others.
+    /// Follows the registries of the settings and no others, where the settings name any.
     async fn keep_sources(&self) -> Result<(), CrawlError> {
+        let Some(registries) = &self.registries else {
+            return Ok(());
+        };
         let now = self.clock.unix_seconds();
         let dropped = self
             .store
-            .keep_sources(&self.registries, self.registries_every, now)
+            .keep_sources(registries, self.registries_every, now)
             .await?;
         for address in dropped {
             tracing::info!(
@@ -545,7 +548,7 @@ mod tests {
                 package: 86_400,
                 remote: 3_600,
             },
-            registries: Vec::new(),
+            registries: None,
             pace: 0,
             registries_every: 3_600,
             workers: 1,

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 pub use enter::enter_when_asked;
-pub use watch::{Exceeded, Watch};
+pub use watch::{Exceeded, Watch, is_larger};
 
 use orders::Orders;
 use probe::Trial;
@@ -95,6 +95,8 @@ pub struct Jail {
     pub read: Vec<PathBuf>,
     /// Folders that it may write, too.
     pub write: Vec<PathBuf>,
+    /// Folders that it may write and that others write as well: what is in them is not held against its limit.
+    pub share: Vec<PathBuf>,
     /// Where programs are looked up first, before the system's folders.
     pub programs: Vec<PathBuf>,
     /// Whether it may use the network: only package clients may.
@@ -216,6 +218,7 @@ impl Sandbox {
             sandbox: self.clone(),
             read: Vec::new(),
             write: Vec::new(),
+            share: Vec::new(),
             programs: Vec::new(),
             network: false,
             limits,

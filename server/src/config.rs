@@ -125,8 +125,8 @@ pub struct CrawlSettings {
     pub every: Every,
     /// The same at a remote server.
     pub remote_every: Every,
-    /// Addresses of registries whose servers are followed.
-    pub registries: Vec<String>,
+    /// Addresses of registries whose servers are followed, and no others; `None` leaves those that the index follows as they are.
+    pub registries: Option<Vec<String>>,
     /// Time between two readings of one.
     pub registries_every: Every,
     /// Seconds between two looks at one registrable domain.
@@ -242,7 +242,7 @@ impl Settings {
             crawl: CrawlSettings {
                 every: Every::DAY,
                 remote_every: Every::HOUR,
-                registries: Vec::new(),
+                registries: None,
                 registries_every: Every::HOUR,
                 pace: 10,
                 workers: 4,
@@ -600,6 +600,8 @@ mod tests {
     fn what_the_default_file_leaves_out_can_be_put_in() {
         let uncommented: Vec<&str> = DEFAULT_FILE
             .lines()
+            // What is in that file is read along with the settings.
+            .filter(|line| !line.contains("url_file = "))
             .map(|line| match line.strip_prefix("# ") {
                 Some(setting) if setting.contains(" = ") => setting,
                 _ => line,
@@ -733,8 +735,12 @@ mod tests {
                 .to_string()
         };
         assert_eq!(
-            refused("MCPINDEX_CRAWL_RUN_PACKAGES", "yes"),
-            "MCPINDEX_CRAWL_RUN_PACKAGES: expected `true` or `false`, not `yes`"
+            refused("MCPINDEX_CRAWL_ALLOW_HTTP", "yes"),
+            "MCPINDEX_CRAWL_ALLOW_HTTP: expected `true` or `false`, not `yes`"
+        );
+        assert_eq!(
+            refused("MCPINDEX_CRAWL_RUN_PACKAGES", "true"),
+            "MCPINDEX_CRAWL_RUN_PACKAGES: it is gone: what runs, runs in a sandbox; take it out"
         );
         assert_eq!(
             refused("MCPINDEX_CRAWL_EVRY", "1h"),

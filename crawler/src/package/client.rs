@@ -72,6 +72,7 @@ pub(super) async fn run(call: &Call<'_>) -> Result<Output, PackageError> {
         jail,
         home,
         variables,
+        downloads: _held,
     } = call.jails.installing(call.directory).await?;
     let mut command = jail.command(home.path(), call.directory, call.program, call.args);
     command

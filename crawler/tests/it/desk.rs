@@ -125,7 +125,7 @@ pub(crate) fn settings(cache: &Path) -> Settings {
             package: DAY,
             remote: DAY,
         },
-        registries: Vec::new(),
+        registries: None,
         pace: 0,
         registries_every: 3_600,
         workers: 3,

@@ -89,7 +89,7 @@ async fn read(desk: &mut Desk) -> (usize, i64, i64, Option<String>) {
 async fn what_a_registry_lists_is_followed_and_what_it_calls_deleted_is_not() {
     on_each_backend(async |store| {
         let (stub, address) = Stub::start().await;
-        let mut desk = Desk::with(&store, |settings| settings.registries.push(address.clone()));
+        let mut desk = Desk::with(&store, |settings| settings.registries = Some(vec![address.clone()]));
         stub.lists(&[
             entry("com.example/remote", "1.0.0", "active", CHANGED, &remote(&address)),
             entry(
@@ -153,7 +153,9 @@ async fn what_a_registry_lists_is_followed_and_what_it_calls_deleted_is_not() {
 async fn a_registry_that_breaks_or_shrinks_to_nothing_ends_nothing() {
     on_each_backend(async |store| {
         let (stub, address) = Stub::start().await;
-        let mut desk = Desk::with(&store, |settings| settings.registries.push(address.clone()));
+        let mut desk = Desk::with(&store, |settings| {
+            settings.registries = Some(vec![address.clone()]);
+        });
         stub.lists(&[entry(
             "com.example/remote",
             "1.0.0",

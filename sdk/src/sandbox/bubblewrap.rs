@@ -14,7 +14,8 @@ pub(super) const ENTRY: &str = "/.mcpindex/enter";
 /// What its complaints on stderr begin with.
 pub(super) const COMPLAINT: &str = "bwrap: ";
 
-/// What every program needs of the system. What is a link here is one there.
+/// What every program needs of the system. What is a link here is one there. Of `/etc` it is what runtimes read as they start, and says
+/// nothing of this machine: to some of them a file that is there and can't be read is worse than one that is not.
 pub(super) const SYSTEM: &[&str] = &[
     "/usr",
     "/bin",
@@ -24,14 +25,18 @@ pub(super) const SYSTEM: &[&str] = &[
     "/lib64",
     "/nix/store",
     "/etc/alternatives",
+    "/etc/host.conf",
     "/etc/ld.so.cache",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
 ];
 
 /// What it takes to find an address and to check its certificate, and where the package clients' settings for the whole machine are.
 pub(super) const NETWORK: &[&str] = &[
     "/etc/resolv.conf",
     "/etc/hosts",
-    "/etc/nsswitch.conf",
     "/etc/gai.conf",
     "/etc/ssl",
     "/etc/pki",
@@ -78,7 +83,7 @@ pub(super) fn arguments(jail: &Jail, home: &Path, directory: &Path) -> Vec<OsStr
     if !jail.write.iter().any(|folder| home.starts_with(folder)) {
         line.words(&["--size", &size, "--tmpfs"]).path(home);
     }
-    for path in &jail.write {
+    for path in jail.write.iter().chain(&jail.share) {
         line.words(&["--bind"]).path(path).path(path);
     }
     line.words(&["--ro-bind"])

@@ -35,6 +35,7 @@ impl Orders {
         } = jail.limits;
         let number = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         let mut write = jail.write.clone();
+        write.extend_from_slice(&jail.share);
         write.push(home.to_owned());
         Orders {
             namespaces: jail.sandbox.level == Level::Namespaces,

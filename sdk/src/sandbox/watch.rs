@@ -83,7 +83,11 @@ impl Watch {
         ];
         let over = |(what, used, limit)| (used > limit).then_some(Exceeded { what, limit });
         checks.into_iter().find_map(over).or_else(|| {
-            let full = with_disk && self.folders.iter().any(|folder| is_over(folder, limits.disk));
+            let full = with_disk
+                && self
+                    .folders
+                    .iter()
+                    .any(|folder| is_larger(folder, bytes(limits.disk)));
             full.then_some(Exceeded {
                 what: "bytes on disk",
                 limit: limits.disk,
@@ -92,8 +96,12 @@ impl Watch {
     }
 }
 
-/// Whether the files below take more than `limit` bytes.
-fn is_over(folder: &Path, limit: usize) -> bool {
+fn bytes(limit: usize) -> u64 {
+    u64::try_from(limit).unwrap_or(u64::MAX)
+}
+
+/// Whether the files below this folder take more than `limit` bytes on disk; 200,000 files are more in any case.
+pub fn is_larger(folder: &Path, limit: u64) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let (mut bytes, mut files) = (0_u64, 0_usize);
     let mut folders = vec![folder.to_owned()];
@@ -106,7 +114,7 @@ fn is_over(folder: &Path, limit: usize) -> bool {
             if metadata.is_dir() {
                 folders.push(entry.path());
             }
-            if files > MAX_FILES || bytes > u64::try_from(limit).unwrap_or(u64::MAX) {
+            if files > MAX_FILES || bytes > limit {
                 return true;
             }
         }
@@ -266,8 +274,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("inner")).unwrap();
         fs::write(folder.path().join("inner/file"), vec![1; 64 << 10]).unwrap();
-        assert!(is_over(folder.path(), 32 << 10));
-        assert!(!is_over(folder.path(), 1 << 20));
-        assert!(!is_over(&folder.path().join("missing"), 1));
+        assert!(is_larger(folder.path(), 32 << 10));
+        assert!(!is_larger(folder.path(), 1 << 20));
+        assert!(!is_larger(&folder.path().join("missing"), 1));
     }
 }

@@ -84,6 +84,29 @@ async fn a_server_lists_its_tools_in_a_jail_as_outside() {
     }
 }
 
+#[test]
+fn runtimes_start_at_either_level() {
+    let check = |level: Level, program: &str, args: &[&str]| {
+        let home = tempfile::tempdir().unwrap();
+        let args: Vec<String> = args.iter().map(|argument| (*argument).to_owned()).collect();
+        let output = jail(level, |_| {})
+            .command(home.path(), home.path(), program, &args)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{program} at {}: {said}", level.name());
+    };
+    for level in Level::ALL {
+        check(level, "node", &["-e", "require('crypto').randomUUID()"]);
+        // The system's own, where there is one: another may be in somebody's home.
+        if Path::new("/usr/bin/python3").exists() {
+            let script = "import mimetypes, ssl; mimetypes.init(); ssl.create_default_context()";
+            check(level, "/usr/bin/python3", &["-I", "-c", script]);
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_program_that_is_not_there_is_said_to_be_missing() {
     for level in Level::ALL {

@@ -456,12 +456,17 @@ fn start_up_lines(
             settings.crawl.every, settings.crawl.remote_every, settings.crawl.workers
         ),
     )?;
-    if !settings.crawl.registries.is_empty() {
+    if let Some(registries) = settings
+        .crawl
+        .registries
+        .as_ref()
+        .filter(|named| !named.is_empty())
+    {
         fact(
             "registries",
             format!(
                 "{}, every {}",
-                settings.crawl.registries.join(", "),
+                registries.join(", "),
                 settings.crawl.registries_every
             ),
         )?;

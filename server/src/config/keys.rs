@@ -143,7 +143,7 @@ pub(super) const KEYS: &[Key] = &[
         variable: "MCPINDEX_CRAWL_REGISTRIES",
         set: Set::List(|settings, addresses| {
             let read = addresses.iter().map(|address| registry_address(address));
-            settings.crawl.registries = read.collect::<Result<_, _>>()?;
+            settings.crawl.registries = Some(read.collect::<Result<_, _>>()?);
             Ok(())
         }),
     },
@@ -602,12 +602,27 @@ pub(super) fn unknown_section(name: &str) -> String {
     }
 }
 
+/// Settings of older versions, with the variable of each and what to do instead. To go on as if one were not there would be to do
+/// something else than was asked for.
+const GONE: [(&str, &str, &str, &str); 1] = [(
+    "crawl",
+    "run_packages",
+    "MCPINDEX_CRAWL_RUN_PACKAGES",
+    "what runs, runs in a sandbox; take it out",
+)];
+
 pub(super) fn unknown_key(section: &str, name: &str) -> String {
     let here = || {
         KEYS.iter()
             .filter(|key| key.section == section)
             .map(|key| key.name)
     };
+    if let Some((.., reason)) = GONE
+        .iter()
+        .find(|(gone, key, ..)| *gone == section && *key == name)
+    {
+        return format!("`{name}` in [{section}] is gone: {reason}");
+    }
     if let Some(key) = KEYS.iter().find(|key| key.name == name) {
         return format!("`{name}` belongs in [{}], not in [{section}]", key.section);
     }
@@ -625,6 +640,9 @@ pub(super) fn unknown_key(section: &str, name: &str) -> String {
 
 /// Variables of other programs and of tests share the prefix, so only a near miss is refused.
 pub(super) fn refuse_misspelt_variable(name: &str) -> Result<(), String> {
+    if let Some((.., reason)) = GONE.iter().find(|(_, _, variable, _)| *variable == name) {
+        return Err(format!("it is gone: {reason}"));
+    }
     let known = || {
         KEYS.iter()
             .map(|key| key.variable)
