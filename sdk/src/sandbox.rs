@@ -11,6 +11,8 @@ mod calls;
 mod enter;
 mod orders;
 pub mod probe;
+#[cfg(unix)]
+mod removal;
 mod walls;
 mod watch;
 
@@ -19,6 +21,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 pub use enter::enter_when_asked;
+#[cfg(unix)]
+pub use removal::remove_all;
 pub use watch::{Exceeded, Watch, is_larger};
 
 use orders::Orders;

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use libc::c_long;
+use libc::{c_int, c_long};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Length, SeccompCmpOp as Is, SeccompCondition as Condition,
     SeccompFilter, SeccompRule as Rule, TargetArch, apply_filter, sock_filter,
@@ -75,8 +75,10 @@ const NEVER: &[c_long] = &[
 
 /// Where the machine's other processes are in sight: what Landlock does not rule over. Who can't leave its process group ends with it.
 const NOT_BESIDE_OTHERS: &[c_long] = &[
+    libc::SYS_fchmod,
     libc::SYS_fchmodat,
     libc::SYS_fchmodat2,
+    libc::SYS_fchown,
     libc::SYS_fchownat,
     libc::SYS_fremovexattr,
     libc::SYS_fsetxattr,
@@ -138,8 +140,23 @@ const NAMESPACES: u64 = (libc::CLONE_NEWUSER
 /// Typing for whoever sits at the terminal.
 const TERMINAL: [u64; 2] = [0x5412, 0x541c];
 
-/// The bit that gives every call of x86-64 a second number (the x32 ABI).
-const SECOND_NUMBERS: u32 = 0x4000_0000;
+/// Whom a signal goes to when a file is ready, and which: a way to send any signal that is no call of its own.
+const SIGNALS_OF_FILES: [c_int; 3] = [libc::F_SETOWN, F_SETSIG, F_SETOWN_EX];
+const F_SETSIG: c_int = 10;
+const F_SETOWN_EX: c_int = 15;
+
+/// The same by `ioctl`.
+const SIGNALS_OF_SOCKETS: [u64; 2] = [0x8901, 0x8902];
+
+/// Sockets of a pair that can be given another partner afterwards, by its path; what is asked for as raw is one of datagrams.
+const MOVABLE_SOCKETS: [c_int; 2] = [libc::SOCK_DGRAM, libc::SOCK_RAW];
+
+/// The part of a socket's type that is not a flag.
+const SOCKET_TYPE: u64 = 0xf;
+
+/// The last call that was looked at for these lists (`mseal`). What came after it programs can do without; it could be anything, such as
+/// a new form of one that is refused here. The second number that the x32 ABI gives to every call is above it too.
+const LAST_KNOWN: c_long = 462;
 
 pub(super) fn put_up(orders: &Orders) -> Result<(), String> {
     for filter in filters(orders)? {
@@ -163,21 +180,19 @@ fn filters(orders: &Orders) -> Result<Vec<BpfProgram>, String> {
     for call in always.chain(also) {
         refused.insert(*call, Vec::new());
     }
-    refused.insert(
-        libc::SYS_clone,
-        each_bit(NAMESPACES)
-            .map(|bit| only(0, Is::MaskedEq(bit), bit))
-            .collect::<Result<_, _>>()?,
-    );
-    refused.insert(
-        libc::SYS_ioctl,
-        TERMINAL
-            .iter()
-            // The kernel looks at the lower half alone.
-            .map(|request| rule(1, Length::Dword, Is::Eq, *request))
-            .collect::<Result<_, _>>()?,
-    );
+    // Whoever watches it looks through its entry in `/proc`.
+    refused.insert(libc::SYS_prctl, any_of(0, Is::Eq, [libc::PR_SET_DUMPABLE])?);
+    let mut parents = NAMESPACES;
+    let mut requests = TERMINAL.to_vec();
     if beside_others {
+        // Who has us as its parent is nobody's to wait for but ours.
+        parents |= u64::from(libc::CLONE_PARENT.unsigned_abs());
+        requests.extend(SIGNALS_OF_SOCKETS);
+        refused.insert(libc::SYS_fcntl, any_of(1, Is::Eq, SIGNALS_OF_FILES)?);
+        refused.insert(
+            libc::SYS_socketpair,
+            any_of(1, Is::MaskedEq(SOCKET_TYPE), MOVABLE_SOCKETS)?,
+        );
         refused.insert(libc::SYS_prlimit64, vec![only(0, Is::Ne, 0)?]);
         refused.insert(libc::SYS_sched_setaffinity, vec![only(0, Is::Ne, 0)?]);
         let us = u64::try_from(rustix::process::getpid().as_raw_nonzero().get()).unwrap_or_default();
@@ -185,10 +200,27 @@ fn filters(orders: &Orders) -> Result<Vec<BpfProgram>, String> {
             refused.insert(libc::SYS_tgkill, vec![only(0, Is::Ne, us)?]);
         }
     }
+    refused.insert(
+        libc::SYS_clone,
+        each_bit(parents)
+            .map(|bit| only(0, Is::MaskedEq(bit), bit))
+            .collect::<Result<_, _>>()?,
+    );
+    // The kernel looks at the lower half of a request alone.
+    refused.insert(
+        libc::SYS_ioctl,
+        requests
+            .iter()
+            .map(|request| only(1, Is::Eq, *request))
+            .collect::<Result<_, _>>()?,
+    );
     let mut unreachable = Rules::new();
     let mut no_such_call = Rules::new();
     // Its arguments are in memory, where a filter can't look; runtimes go on with the older call.
     no_such_call.insert(libc::SYS_clone3, Vec::new());
+    // Files without a folder: memory that counts as nobody's as long as nobody maps it.
+    no_such_call.insert(libc::SYS_memfd_create, Vec::new());
+    no_such_call.insert(libc::SYS_memfd_secret, Vec::new());
     let allowed: &[i32] = match (orders.network, beside_others) {
         // Within namespaces a program has a network to itself with nothing in it.
         (true, _) | (false, false) => &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
@@ -204,7 +236,7 @@ fn filters(orders: &Orders) -> Result<Vec<BpfProgram>, String> {
     };
     unreachable.insert(libc::SYS_socket, socket);
     Ok(vec![
-        second_numbers_refused(),
+        unknown_refused(),
         filter(refused, libc::EPERM)?,
         filter(unreachable, libc::ENETUNREACH)?,
         filter(no_such_call, libc::ENOSYS)?,
@@ -230,6 +262,13 @@ fn only(argument: u8, is: Is, value: u64) -> Result<Rule, String> {
     rule(argument, Length::Dword, is, value)
 }
 
+fn any_of<const N: usize>(argument: u8, is: Is, values: [c_int; N]) -> Result<Vec<Rule>, String> {
+    values
+        .into_iter()
+        .map(|value| only(argument, is.clone(), u64::from(value.unsigned_abs())))
+        .collect()
+}
+
 fn each_bit(bits: u64) -> impl Iterator<Item = u64> {
     (0..64).map(|place| 1 << place).filter(move |bit| bits & bit != 0)
 }
@@ -242,10 +281,9 @@ fn filter(rules: Rules, errno: i32) -> Result<BpfProgram, String> {
         .map_err(said)
 }
 
-/// `if number >= 0x4000_0000 { ENOSYS }`, which the library has no rule for: by those numbers every other filter could be walked round
-/// where the kernel has the x32 ABI. The other filters kill what comes by another architecture's numbers.
-#[cfg(target_arch = "x86_64")]
-fn second_numbers_refused() -> BpfProgram {
+/// `if number > LAST_KNOWN { ENOSYS }`, which the library has no rule for. Without it every other filter could be walked round by the
+/// numbers of the x32 ABI, where the kernel has that. The other filters kill what comes by another architecture's numbers.
+fn unknown_refused() -> BpfProgram {
     let instruction = |code: u32, jt: u8, jf: u8, k: u32| sock_filter {
         code: u16::try_from(code).unwrap_or_default(),
         jt,
@@ -253,12 +291,12 @@ fn second_numbers_refused() -> BpfProgram {
         k,
     };
     let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
-    let at_least = libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K;
+    let above = libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K;
     let answer = libc::BPF_RET | libc::BPF_K;
     vec![
         // The number is the first member of `struct seccomp_data`.
         instruction(load, 0, 0, 0),
-        instruction(at_least, 0, 1, SECOND_NUMBERS),
+        instruction(above, 0, 1, u32::try_from(LAST_KNOWN).unwrap_or_default()),
         instruction(
             answer,
             0,
@@ -267,9 +305,4 @@ fn second_numbers_refused() -> BpfProgram {
         ),
         instruction(answer, 0, 0, libc::SECCOMP_RET_ALLOW),
     ]
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn second_numbers_refused() -> BpfProgram {
-    Vec::new()
 }

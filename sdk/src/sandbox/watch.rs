@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,8 +21,8 @@ const PACE: Duration = Duration::from_millis(200);
 /// Folders take longer to look through: every so many samples.
 const DISK_EVERY: u32 = 10;
 
-/// Files looked at for their sizes; more than that is too much as well.
-const MAX_FILES: usize = 200_000;
+/// Files below a folder that may be written, whatever their sizes: each costs the kernel memory where the folder is memory, and us time.
+pub(super) const MAX_FILES: usize = 200_000;
 
 /// What went beyond its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,20 +40,24 @@ pub struct Watch {
     limits: JailLimits,
     /// Those that the kernel does not keep small by itself.
     folders: Vec<PathBuf>,
+    /// Those that are memory of a size, where only the number of files is open. They are seen through a process of the jail.
+    in_memory: Vec<PathBuf>,
 }
 
 impl Watch {
     /// Watches the processes below `leader`: what [`Jail::command`] started with this home, as the leader of a process group.
     pub fn new(jail: &Jail, home: &Path, leader: u32) -> Watch {
         let mut folders = jail.write.clone();
-        if jail.sandbox.level() == Level::Landlock {
-            // Within namespaces it is memory of a size.
-            folders.push(home.to_owned());
+        let mut in_memory = Vec::new();
+        match jail.sandbox.level() {
+            Level::Landlock => folders.push(home.to_owned()),
+            Level::Namespaces => in_memory.extend([PathBuf::from("/tmp"), home.to_owned()]),
         }
         Watch {
             leader,
             limits: jail.limits,
             folders,
+            in_memory,
         }
     }
 
@@ -74,25 +79,57 @@ impl Watch {
     }
 
     fn look(&self, with_disk: bool) -> Option<Exceeded> {
-        let used = table().below(self.leader);
+        let table = table();
+        let members = table.members(self.leader);
+        let used = table.used(&members);
+        let memory = members.iter().map(|id| hidden_memory(*id)).sum::<usize>();
         let limits = &self.limits;
         let checks = [
             ("processes at once", used.processes, limits.processes),
-            ("bytes of memory", used.memory, limits.memory),
+            (
+                "bytes of memory",
+                used.memory.saturating_add(memory),
+                limits.memory,
+            ),
             ("seconds of processor time", used.processor, limits.processor),
+            ("files", self.files_in_memory(&members), MAX_FILES),
         ];
         let over = |(what, used, limit)| (used > limit).then_some(Exceeded { what, limit });
         checks.into_iter().find_map(over).or_else(|| {
             let full = with_disk
-                && self
+                && (self
                     .folders
                     .iter()
-                    .any(|folder| is_larger(folder, bytes(limits.disk)));
+                    .any(|folder| is_larger(folder, bytes(limits.disk)))
+                    || held_open(&members) > limits.disk);
             full.then_some(Exceeded {
                 what: "bytes on disk",
                 limit: limits.disk,
             })
         })
+    }
+
+    /// The most files in one of the folders that are memory.
+    fn files_in_memory(&self, members: &HashSet<u32>) -> usize {
+        if self.in_memory.is_empty() {
+            return 0;
+        }
+        // Who enters the jail is a process of the machine first, to whom these are other folders.
+        let Ok(outside) = fs::metadata("/") else { return 0 };
+        let root = members.iter().find_map(|id| {
+            let root = Path::new("/proc").join(id.to_string()).join("root");
+            let inside = fs::metadata(root.join(".")).ok()?;
+            (inside.dev() != outside.dev() && root.join(".mcpindex").exists()).then_some(root)
+        });
+        let files = |root: &PathBuf| {
+            let counts = self.in_memory.iter().filter_map(|folder| {
+                let below = folder.strip_prefix("/").ok()?;
+                let found = rustix::fs::statvfs(root.join(below)).ok()?;
+                usize::try_from(found.f_files.saturating_sub(found.f_ffree)).ok()
+            });
+            counts.max().unwrap_or(0)
+        };
+        root.as_ref().map_or(0, files)
     }
 }
 
@@ -100,13 +137,50 @@ fn bytes(limit: usize) -> u64 {
     u64::try_from(limit).unwrap_or(u64::MAX)
 }
 
-/// Whether the files below this folder take more than `limit` bytes on disk; 200,000 files are more in any case.
+/// Memory that a process has beside what is resident: what was swapped out, and what it takes to say where its pages are.
+fn hidden_memory(id: u32) -> usize {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let kilobytes = status.lines().filter_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        let is_hidden = matches!(name, "VmPTE" | "VmSwap");
+        is_hidden.then(|| value.trim().trim_end_matches(" kB").parse::<usize>().ok())?
+    });
+    kilobytes.sum::<usize>().saturating_mul(1 << 10)
+}
+
+/// Bytes of files that have no name any more, and are there as long as one of these processes has them open.
+fn held_open(members: &HashSet<u32>) -> usize {
+    let mut seen = HashSet::new();
+    let mut bytes = 0_u64;
+    for id in members {
+        let open = fs::read_dir(format!("/proc/{id}/fd"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        for file in open.filter_map(|entry| fs::metadata(entry.path()).ok()) {
+            if file.is_file() && file.nlink() == 0 && seen.insert((file.dev(), file.ino())) {
+                bytes = bytes.saturating_add(file.blocks().saturating_mul(512));
+            }
+        }
+    }
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+/// Whether the files below this folder take more than `limit` bytes on disk. What can't be looked into may hold anything, and does; so
+/// do more than 200,000 files.
 pub fn is_larger(folder: &Path, limit: u64) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
+    use std::io::ErrorKind::{NotADirectory, NotFound};
     let (mut bytes, mut files) = (0_u64, 0_usize);
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            // Removed while we looked.
+            Err(error) if matches!(error.kind(), NotFound | NotADirectory) => continue,
+            // Too deep for a path, or closed to us.
+            Err(_) => return true,
+        };
+        for entry in entries.flatten() {
             let Ok(metadata) = entry.metadata() else { continue };
             files += 1;
             // What is allotted, not what a file with holes says.
@@ -188,8 +262,8 @@ impl Table {
         }
     }
 
-    /// What the process, its group and all that descend from them use.
-    fn below(&self, leader: u32) -> Used {
+    /// The process, its group and all that descend from them.
+    fn members(&self, leader: u32) -> HashSet<u32> {
         let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
         let mut waiting = Vec::new();
         for (id, process) in &self.processes {
@@ -199,18 +273,21 @@ impl Table {
             }
         }
         let mut members = HashSet::new();
+        while let Some(id) = waiting.pop() {
+            if members.insert(id) {
+                waiting.extend(children.get(&id).into_iter().flatten());
+            }
+        }
+        members
+    }
+
+    fn used(&self, members: &HashSet<u32>) -> Used {
         let mut used = Used::default();
         let (mut ticks, mut pages) = (0, 0);
-        while let Some(id) = waiting.pop() {
-            if !members.insert(id) {
-                continue;
-            }
-            if let Some(process) = self.processes.get(&id) {
-                used.processes += 1;
-                ticks += process.ticks;
-                pages += process.pages;
-            }
-            waiting.extend(children.get(&id).into_iter().flatten());
+        for process in members.iter().filter_map(|id| self.processes.get(id)) {
+            used.processes += 1;
+            ticks += process.ticks;
+            pages += process.pages;
         }
         let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         used.memory = whole(pages).saturating_mul(rustix::param::page_size());
@@ -264,9 +341,10 @@ mod tests {
             (13, 1, 10),
             (20, 1, 20),
         ]);
-        assert_eq!(table.below(10).processes, 4);
-        assert_eq!(table.below(20).processes, 1);
-        assert_eq!(table.below(99), Used::default());
+        let below = |leader| table.used(&table.members(leader));
+        assert_eq!(below(10).processes, 4);
+        assert_eq!(below(20).processes, 1);
+        assert_eq!(below(99), Used::default());
     }
 
     #[test]
@@ -277,5 +355,45 @@ mod tests {
         assert!(is_larger(folder.path(), 32 << 10));
         assert!(!is_larger(folder.path(), 1 << 20));
         assert!(!is_larger(&folder.path().join("missing"), 1));
+    }
+
+    #[test]
+    fn a_folder_too_deep_to_look_into_is_over_its_limit() {
+        use rustix::fs::{Mode, OFlags};
+        let folder = tempfile::tempdir().unwrap();
+        let mut inner = rustix::fs::open(folder.path(), OFlags::DIRECTORY, Mode::empty()).unwrap();
+        // Longer than a path can be: reached by one step after the other.
+        for _ in 0..40 {
+            let name = "d".repeat(200);
+            rustix::fs::mkdirat(&inner, &name, Mode::RWXU).unwrap();
+            inner = rustix::fs::openat(&inner, &name, OFlags::DIRECTORY, Mode::empty()).unwrap();
+        }
+        assert!(is_larger(folder.path(), 1 << 20));
+        super::super::remove_all(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn a_file_without_a_name_counts_as_long_as_it_is_open() {
+        use std::io::{BufRead as _, BufReader};
+        use std::process::{Command, Stdio};
+        let folder = tempfile::tempdir().unwrap();
+        let mut holder = Command::new("sh")
+            .args([
+                "-c",
+                "exec 3>held; rm held; head -c 1048576 /dev/zero >&3; echo; cat",
+            ])
+            .current_dir(folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let stdout = holder.stdout.take().unwrap();
+        BufReader::new(stdout).read_line(&mut line).unwrap();
+        assert!(!is_larger(folder.path(), 64 << 10), "the folder is empty");
+        let held = held_open(&HashSet::from([holder.id()]));
+        assert!(held >= 1 << 20, "{held}");
+        drop(holder.stdin.take());
+        holder.wait().unwrap();
     }
 }

@@ -208,19 +208,17 @@ impl Stdio {
             let before = self.pending.len();
             let ended = if self.exit.is_some() {
                 // The process is gone, but what it wrote may still be in the pipe, which a grandchild may hold open.
-                let read = timeout(LAST_WORDS, self.stdout.read_buf(&mut self.pending)).await;
-                !matches!(read, Ok(Ok(bytes)) if bytes > 0)
+                tokio::select! {
+                    biased;
+                    exceeded = exceeded(&mut self.watch) => return Err(self.end_at_once(exceeded)),
+                    read = timeout(LAST_WORDS, self.stdout.read_buf(&mut self.pending)) =>
+                        !matches!(read, Ok(Ok(bytes)) if bytes > 0),
+                }
             } else {
                 tokio::select! {
                     biased;
                     read = self.stdout.read_buf(&mut self.pending) => !matches!(read, Ok(bytes) if bytes > 0),
-                    exceeded = exceeded(&mut self.watch) => {
-                        // At once: it would go on while it is asked to end.
-                        let _ = self.child.start_kill();
-                        self.watch = None;
-                        let Exceeded { what, limit } = exceeded;
-                        return Err(WireError::OverLimit { what, limit });
-                    }
+                    exceeded = exceeded(&mut self.watch) => return Err(self.end_at_once(exceeded)),
                     status = self.child.wait() => {
                         self.exit = status.ok();
                         self.exit.is_none()
@@ -241,6 +239,13 @@ impl Stdio {
                 });
             }
         }
+    }
+
+    /// For a jail that uses too much: it would go on while it is asked to end.
+    fn end_at_once(&mut self, Exceeded { what, limit }: Exceeded) -> WireError {
+        let _ = self.child.start_kill();
+        self.watch = None;
+        WireError::OverLimit { what, limit }
     }
 
     /// The next whole line. When there is none, the bytes given out before are dropped.
@@ -295,21 +300,32 @@ impl Stdio {
         }
     }
 
-    /// Waits for the end with patience, and reads on meanwhile: a server that is stuck writing could not end.
+    /// Waits for the end with patience, and reads on meanwhile: a server that is stuck writing could not end. One that uses the time
+    /// to use too much loses what is left of it.
     async fn wait_while_reading(&mut self, patience: Duration) -> Option<ExitStatus> {
         let mut scrap = vec![0; 8 << 10];
         let mut open = true;
-        let Stdio { child, stdout, .. } = self;
+        let Stdio {
+            child, stdout, watch, ..
+        } = self;
         let end = async {
             let mut wait = child.wait();
             loop {
                 tokio::select! {
-                    status = &mut wait => return status.ok(),
+                    status = &mut wait => return Ok(status.ok()),
+                    exceeded = exceeded(watch) => return Err(exceeded),
                     read = stdout.read(&mut scrap), if open => open = matches!(read, Ok(bytes) if bytes > 0),
                 }
             }
         };
-        timeout(patience, end).await.ok().flatten()
+        match timeout(patience, end).await {
+            Ok(Ok(exit)) => exit,
+            Ok(Err(exceeded)) => {
+                let _ = self.end_at_once(exceeded);
+                None
+            }
+            Err(_) => None,
+        }
     }
 }
 

@@ -32,6 +32,7 @@ mod report;
 mod review;
 mod rmcp;
 mod sandbox;
+mod sandbox_evil;
 mod status;
 mod stdio;
 mod telemetry;

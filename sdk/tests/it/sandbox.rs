@@ -20,7 +20,7 @@ fn sandbox(level: Level) -> Sandbox {
     Sandbox::at(level, entrance()).unwrap()
 }
 
-fn jail(level: Level, change: impl FnOnce(&mut JailLimits)) -> Jail {
+pub(crate) fn jail(level: Level, change: impl FnOnce(&mut JailLimits)) -> Jail {
     let mut limits = JailLimits::listing();
     change(&mut limits);
     let mut jail = sandbox(level).jail(limits);
@@ -172,7 +172,7 @@ async fn within_namespaces_disk_is_memory_of_a_size() {
 }
 
 /// Whether a process of this machine has this text in its command line.
-fn is_running(mark: &str) -> bool {
+pub(crate) fn is_running(mark: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
     lines
@@ -197,7 +197,7 @@ async fn the_whole_tree_ends_with_its_jail_however_it_hides() {
 }
 
 /// Waits for a condition, for half a minute at most.
-async fn until(condition: impl Fn() -> bool) {
+pub(crate) async fn until(condition: impl Fn() -> bool) {
     let waited = async {
         while !condition() {
             tokio::time::sleep(Duration::from_millis(20)).await;

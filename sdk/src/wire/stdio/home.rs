@@ -4,7 +4,7 @@
 //! each look would be a drift at each look. So the name follows from the caller's label alone, and a lock on the directory
 //! keeps two looks apart; one that finds it in use gets a directory of a new name.
 //!
-//! Invariant: what is used was made empty by us, and is removed afterwards, whatever a server did to its permissions.
+//! Invariant: what is used was made empty by us, and is removed afterwards, however deep a server made it and whatever it did to its permissions.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
@@ -12,6 +12,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use mcpindex_contract::digest::Digest;
+
+use crate::sandbox::remove_all;
 
 /// For us alone: other users of the machine neither read what a server writes nor put anything there.
 const MODE: u32 = 0o700;
@@ -45,7 +47,7 @@ impl Home {
             // Nobody holds the lock of what a killed process left.
             let left = File::open(&path).ok()?;
             left.try_lock().ok()?;
-            remove(&path);
+            let _ = remove_all(&path);
         }
         DirBuilder::new().mode(MODE).create(&path).ok()?;
         let lock = File::open(&path).ok()?;
@@ -70,24 +72,7 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        remove(&self.path);
-    }
-}
-
-fn remove(folder: &Path) {
-    if fs::remove_dir_all(folder).is_err() {
-        // Some folders refuse changes even to their owner; a cache of Go modules is made of such.
-        open_up(folder);
-        let _ = fs::remove_dir_all(folder);
-    }
-}
-
-fn open_up(folder: &Path) {
-    let _ = fs::set_permissions(folder, Permissions::from_mode(MODE));
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            open_up(&entry.path());
-        }
+        let _ = remove_all(&self.path);
     }
 }
 
