@@ -463,7 +463,7 @@ fn start_up_lines(
         .filter(|named| !named.is_empty())
     {
         fact(
-            "registries",
+            "registry",
             format!(
                 "{}, every {}",
                 registries.join(", "),
