@@ -304,6 +304,13 @@ impl Packages {
             Registry::Oci => Err(package.not_found()),
         };
         let record = made?;
+        // Builds of one version are one version to both registries.
+        let release = |version: &str| version.split('+').next().map(str::to_owned);
+        let answered = version::exact(package.registry, &record.version);
+        if answered.as_deref().and_then(release) != release(&exact) {
+            let other = format!("the registry answered with version {}", record.version);
+            return Err(client::failed(package.client(), &other));
+        }
         place.finish(&record).await?;
         self.ready(package, &place, record).await
     }

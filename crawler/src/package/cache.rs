@@ -133,15 +133,17 @@ pub(super) struct Partial<'a>(&'a Path);
 impl Drop for Partial<'_> {
     fn drop(&mut self) {
         // Not there once it is finished. The next attempt removes it too, and says so when it can't.
-        let _ = std::fs::remove_dir_all(self.0);
+        let _ = mcpindex::sandbox::remove_all(self.0);
     }
 }
 
 async fn remove(folder: &Path) -> Result<(), PackageError> {
-    match tokio::fs::remove_dir_all(folder).await {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unusable(folder, &error)),
-        _ => Ok(()),
-    }
+    let gone = folder.to_owned();
+    let removing = tokio::task::spawn_blocking(move || mcpindex::sandbox::remove_all(&gone));
+    removing
+        .await
+        .unwrap_or_else(|error| Err(io::Error::other(error)))
+        .map_err(|error| unusable(folder, &error))
 }
 
 fn unusable(path: &Path, error: &io::Error) -> PackageError {

@@ -24,6 +24,9 @@ pub const TIME_LIMIT: Duration = Duration::from_secs(180);
 /// How much of a client's standard output is read, in bytes; a call that writes more fails.
 pub const MAX_OUTPUT: usize = 32 << 20;
 
+/// The longest file by which a package describes itself that is read, in bytes: it is read outside of any jail.
+const MAX_DESCRIPTION: usize = 4 << 20;
+
 /// How much of the end of its standard error is kept, in bytes.
 const KEPT_ERRORS: usize = 256 << 10;
 
@@ -170,6 +173,20 @@ async fn read_end(pipe: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
         if kept.len() > 2 * KEPT_ERRORS {
             kept.drain(..kept.len() - KEPT_ERRORS);
         }
+    }
+}
+
+/// A file that a package brought along, as text; the error is one line.
+pub(super) fn read_bounded(path: &Path) -> Result<String, String> {
+    use std::io::Read as _;
+    let name = path.file_name().unwrap_or_default().display().to_string();
+    let mut text = String::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(MAX_DESCRIPTION as u64 + 1).read_to_string(&mut text))
+        .map_err(|error| format!("{name}: {error}"))?;
+    match text.len() > MAX_DESCRIPTION {
+        true => Err(format!("{name} is longer than {MAX_DESCRIPTION} bytes")),
+        false => Ok(text),
     }
 }
 

@@ -19,7 +19,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::cache::Record;
-use super::client::{Call, Output, failed, one_line, run};
+use super::client::{Call, Output, failed, one_line, read_bounded, run};
 use super::{PackageError, PackageName, PublishedVersion};
 use crate::jails::Jails;
 use crate::version;
@@ -30,7 +30,8 @@ pub(super) const CLIENT: &str = "npm";
 /// The longest name that npm takes, in bytes.
 const MAX_NAME: usize = 214;
 
-/// How an installation is asked for. The last is for clients that don't know `--allow-git`: they find no git.
+/// How an installation is asked for. The last is for clients that don't know `--allow-git`: they find no git. A registry that fails, or
+/// whose answer does not have its hash, is asked again soon: by itself the client waits for longer than a call may take.
 const INSTALL: &[&str] = &[
     "install",
     "--ignore-scripts",
@@ -44,6 +45,8 @@ const INSTALL: &[&str] = &[
     "--package-lock=true",
     "--lockfile-version=3",
     "--omit-lockfile-registry-resolved=true",
+    "--fetch-retry-mintimeout=1000",
+    "--fetch-retry-maxtimeout=10000",
     "--allow-git=none",
     "--allow-remote=none",
     "--allow-file=none",
@@ -304,6 +307,8 @@ struct Lock {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Locked {
+    /// Said where it is not what the path says.
+    name: Option<String>,
     version: Option<String>,
     integrity: Option<String>,
     resolved: Option<String>,
@@ -363,10 +368,14 @@ fn read_lock(
             });
         }
     }
-    let own = lock
-        .packages
-        .get(&own_path)
-        .and_then(|own| Some((own.version.clone()?, own.integrity.clone())));
+    let own = lock.packages.get(&own_path);
+    if let Some(other) = own
+        .and_then(|own| own.name.as_deref())
+        .filter(|name| *name != package.name)
+    {
+        return Err(failed(CLIENT, &format!("the registry answered with `{other}`")));
+    }
+    let own = own.and_then(|own| Some((own.version.clone()?, own.integrity.clone())));
     let Some((version, integrity)) = own else {
         return Err(failed(CLIENT, "package-lock.json does not name the package"));
     };
@@ -390,8 +399,7 @@ pub(super) fn launch(
     node: &Path,
 ) -> Result<Launch, PackageError> {
     let home = folder.join("node_modules").join(&package.name);
-    let manifest = std::fs::read_to_string(home.join("package.json"))
-        .map_err(|error| failed(CLIENT, &format!("package.json: {error}")))?;
+    let manifest = read_bounded(&home.join("package.json")).map_err(|reason| failed(CLIENT, &reason))?;
     let manifest: Value =
         serde_json::from_str(&manifest).map_err(|error| failed(CLIENT, &format!("package.json: {error}")))?;
     let program = choose_program(&package.name, &manifest["bin"]).map(|program| home.join(program));

@@ -5,6 +5,7 @@
 mod address_literals;
 mod crawl;
 mod desk;
+mod evil_packages;
 mod guarded_client;
 mod hostile;
 mod package;

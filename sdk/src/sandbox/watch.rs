@@ -51,7 +51,12 @@ impl Watch {
         let mut in_memory = Vec::new();
         match jail.sandbox.level() {
             Level::Landlock => folders.push(home.to_owned()),
-            Level::Namespaces => in_memory.extend([PathBuf::from("/tmp"), home.to_owned()]),
+            Level::Namespaces => {
+                in_memory.push(PathBuf::from("/tmp"));
+                if !folders.iter().any(|folder| home.starts_with(folder)) {
+                    in_memory.push(home.to_owned());
+                }
+            }
         }
         Watch {
             leader,

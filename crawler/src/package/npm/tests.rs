@@ -77,6 +77,8 @@ fn an_installation_runs_no_script_and_fetches_only_from_the_registry() {
     --package-lock=true
     --lockfile-version=3
     --omit-lockfile-registry-resolved=true
+    --fetch-retry-mintimeout=1000
+    --fetch-retry-maxtimeout=10000
     --allow-git=none
     --allow-remote=none
     --allow-file=none
@@ -298,6 +300,20 @@ fn a_dependency_from_outside_the_registry_is_refused() {
             "{outside}"
         );
     }
+}
+
+#[test]
+fn another_package_in_its_place_is_refused_and_a_dependency_may_have_another_name() {
+    let own = LOCK.replace(
+        r#""integrity":"sha512-own""#,
+        r#""name":"other","integrity":"sha512-own""#,
+    );
+    insta::assert_snapshot!(check_lock(&own).unwrap_err(), @"npm failed: the registry answered with `other`");
+    let dependency = LOCK.replace(
+        r#""integrity":"sha512-dep""#,
+        r#""name":"other","integrity":"sha512-dep""#,
+    );
+    assert!(check_lock(&dependency).is_ok());
 }
 
 #[test]

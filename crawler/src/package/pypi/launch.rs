@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use mcpindex::wire::stdio::Launch;
 
 use super::{ENVIRONMENT, normalised};
+use crate::package::client::read_bounded;
 use crate::package::{PackageError, PackageName};
 
 /// How to start what is installed in `folder`: the console script named as the package, else the only one, else the module
@@ -62,7 +63,7 @@ fn read_scripts(package: &PackageName, packages: &Path) -> Vec<String> {
     let own = entries
         .filter_map(Result::ok)
         .find(|entry| entry.file_name().to_str().is_some_and(is_own));
-    let text = own.and_then(|own| std::fs::read_to_string(own.path().join("entry_points.txt")).ok());
+    let text = own.and_then(|own| read_bounded(&own.path().join("entry_points.txt")).ok());
     text.map(|text| console_scripts(&text)).unwrap_or_default()
 }
 
